@@ -1,0 +1,88 @@
+package limiter
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/gradient"
+	"github.com/holdfast-go/holdfast/permit"
+)
+
+// NoReserve as Config.Reserve lets hedges take the last permit.
+const NoReserve = -1
+
+// Unbounded as Config.MaxWaiting lets any number of callers wait.
+const Unbounded = -1
+
+var (
+	// ErrLimitExceeded is returned when a call is refused: no permit is free and
+	// it may not wait, the queue is full, or MaxWait is over. Nothing has been
+	// run and no permit is held. It is returned as it is, without wrapping.
+	ErrLimitExceeded = errors.New("limiter: limit exceeded")
+
+	// ErrClosed is returned once Close has been called, also to those who were
+	// waiting. It is permit.ErrClosed.
+	ErrClosed = permit.ErrClosed
+)
+
+// Config describes a limiter. The zero value is a working one: it finds its
+// limit by itself, starting at 20, and refuses what does not fit at once.
+type Config struct {
+	// Name tells limiters apart in metrics and logs. It may be empty.
+	Name string
+
+	// Algorithm sets the limit. Nil means gradient.New with its defaults. An
+	// algorithm has state and must not be shared between limiters.
+	Algorithm gradient.Algorithm
+
+	// MaxWaiting is how many callers may wait for a permit: 0 refuses at once,
+	// Unbounded (−1) lets any number wait.
+	MaxWaiting int
+
+	// MaxWait bounds one wait; the call is refused when it is over. 0 means as
+	// long as the context allows. It needs MaxWaiting to be other than 0.
+	MaxWait time.Duration
+
+	// Reserve is how many permits a hedge must leave free. 0 means one tenth of
+	// the limit, and at least 1; NoReserve (−1) means none.
+	Reserve int
+
+	// Classify says what the error of a finished call teaches the limit. Nil
+	// means DefaultClassify. It runs in the goroutine of the call.
+	Classify func(error) permit.Outcome
+
+	// OnLimitChange is told of each new limit, after it is in force and outside
+	// all locks, in the goroutine of the attempt whose end or refusal closed the
+	// window. It should return quickly: that attempt's caller waits for it.
+	OnLimitChange func(Change)
+
+	// OnPanic is told of a panic in Algorithm or OnLimitChange, with its stack.
+	// The limit stays as it was and the call goes on. Nil means an error in the
+	// default slog logger.
+	OnPanic func(value any, stack []byte)
+
+	_ struct{}
+}
+
+// Change is one change of the limit.
+type Change struct {
+	Old, New int
+	// Reason is the algorithm's own word for why.
+	Reason gradient.Reason
+}
+
+// validate names the first field that makes no sense, with its value.
+func (c *Config) validate() error {
+	switch {
+	case c.MaxWaiting < Unbounded:
+		return fmt.Errorf("limiter: MaxWaiting %d is below -1", c.MaxWaiting)
+	case c.MaxWait < 0:
+		return fmt.Errorf("limiter: MaxWait %v is negative", c.MaxWait)
+	case c.MaxWait > 0 && c.MaxWaiting == 0:
+		return fmt.Errorf("limiter: MaxWait %v needs MaxWaiting, which is 0: nobody may wait", c.MaxWait)
+	case c.Reserve < NoReserve:
+		return fmt.Errorf("limiter: Reserve %d is below -1", c.Reserve)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+// Package limiter limits how much work is in flight, with a limit that follows
+// what the other side can take.
+//
+// A [Limiter] is a pool of permits (package permit), an algorithm that sets its
+// limit (package gradient), the statistics that the algorithm learns from, and a
+// rule for who may wait. The zero [Config] makes a working one:
+//
+//	lim, err := limiter.New(limiter.Config{})
+//	…
+//	err = lim.Do(ctx, func(ctx context.Context) error {
+//		return fetch(ctx)
+//	})
+//
+// [Limiter.Do] is what most callers should use. It runs the function in the
+// caller's goroutine and holds one permit until the function has returned.
+// Where the end of the work is not the end of a function, use [Limiter.Acquire]
+// and release the permit when the work has truly ended.
+//
+// # Who waits
+//
+// With MaxWaiting 0, the default, a call that finds no free permit is refused at
+// once with [ErrLimitExceeded]. A worker pool that would rather wait sets
+// MaxWaiting to −1; a client that can wait a little sets a small number and
+// MaxWait. A hedge never waits, never overtakes, and leaves a reserve to others.
+//
+// # What teaches the limit
+//
+// Only primaries and retries do: their latency from grant to end, the drops
+// among them, and whether one of them was refused, had to wait or took the last
+// permit. Every attempt that holds a permit counts as in flight and in the
+// throughput. Waiting is never part of a latency. A cancelled attempt gives a
+// lower bound, never a short sample.
+//
+// A limiter starts no goroutine. Statistics are closed by whichever release or
+// refusal finds a window due.
+package limiter

@@ -1,0 +1,278 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/gradient"
+	"github.com/holdfast-go/holdfast/permit"
+)
+
+// A Limiter bounds the work in flight by a limit that adapts.
+//
+// Do runs a function under a permit; Acquire and TryAcquire hand out the permit
+// itself. All methods may be called from any number of goroutines. A Limiter
+// must be made by New, and starts no goroutine of its own.
+type Limiter struct {
+	// Immutable after New.
+	config Config
+	pool   *permit.Pool
+	base   time.Time // one reading of the wall clock; all else is time since then
+
+	// meter has its own lock, which is taken before the pool's, never after.
+	meter meter
+
+	// Atomic.
+	lastPressure atomic.Int64 // since base, in ns; 0 = never
+	rejected     [numRejections]atomic.Uint64
+}
+
+// New returns a limiter with nothing in flight. On a bad field it returns nil and
+// an error that names the field and the value.
+func New(config Config) (*Limiter, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	if config.Algorithm == nil {
+		algorithm, err := gradient.New(gradient.Config{})
+		if err != nil {
+			return nil, err
+		}
+		config.Algorithm = algorithm
+	}
+	if config.Classify == nil {
+		config.Classify = DefaultClassify
+	}
+	if config.OnPanic == nil {
+		name := config.Name
+		config.OnPanic = func(value any, stack []byte) {
+			slog.Error("limiter: panic in a callback", "limiter", name, "panic", value, "stack", string(stack))
+		}
+	}
+	l := &Limiter{config: config, base: time.Now()}
+	first := config.Algorithm.Start(l.base)
+	first.Limit = max(first.Limit, 1)
+	pool, err := permit.NewPool(permit.Config{Limit: first.Limit})
+	if err != nil {
+		return nil, err
+	}
+	l.pool = pool
+	l.meter.init(first)
+	return l, nil
+}
+
+// since returns the monotonic time since the limiter was made. Calls of one
+// goroutine never see it fall.
+func (l *Limiter) since() time.Duration { return time.Since(l.base) }
+
+// Do takes a permit as a primary, runs fn in this goroutine, and releases the
+// permit when fn has returned, also by a panic or runtime.Goexit. It returns the
+// error of fn unchanged. If no permit was to be had it returns ErrLimitExceeded,
+// ErrClosed or ctx.Err(), and fn has not been run.
+//
+// The permit covers fn alone: work that fn leaves running elsewhere is not
+// counted. What fn's error teaches the limit is decided by Config.Classify; a
+// panic teaches nothing.
+func (l *Limiter) Do(ctx context.Context, fn func(context.Context) error) (err error) {
+	if fn == nil {
+		return errors.New("limiter: Do with a nil function")
+	}
+	p, err := l.Acquire(ctx, Primary)
+	if err != nil {
+		return err
+	}
+	outcome := permit.Ignored // stays so if fn or Classify does not return
+	defer func() { p.Release(outcome) }()
+	err = fn(ctx)
+	outcome = l.config.Classify(err)
+	return err
+}
+
+// Acquire takes a permit for an attempt of the given kind. If none is free a
+// Hedge is refused at once, and the other kinds wait as far as MaxWaiting and
+// MaxWait allow. It returns ErrLimitExceeded if the attempt is refused, ErrClosed
+// after Close, and ctx.Err() if ctx has ended before or ends while it waits. On
+// error no permit is held.
+func (l *Limiter) Acquire(ctx context.Context, kind Kind) (Permit, error) {
+	if kind == Hedge {
+		if err := ctx.Err(); err != nil {
+			return Permit{}, err
+		}
+		p, ok := l.TryAcquire(Hedge)
+		if !ok {
+			return Permit{}, ErrLimitExceeded
+		}
+		return p, nil
+	}
+	x, err := l.acquire(ctx)
+	if err != nil {
+		return Permit{}, l.refuse(ctx, kind, err)
+	}
+	return l.admit(x, kind), nil
+}
+
+// acquire waits in the pool under the rules of the configuration.
+func (l *Limiter) acquire(ctx context.Context) (permit.Permit, error) {
+	if l.config.MaxWaiting == Unbounded && l.config.MaxWait == 0 {
+		return l.pool.Acquire(ctx)
+	}
+	if l.config.MaxWait == 0 {
+		return l.pool.AcquireWithin(ctx, l.config.MaxWaiting)
+	}
+	// First as if nobody may wait, so that a call which finds a free permit pays
+	// for no timer.
+	x, err := l.pool.AcquireWithin(ctx, 0)
+	if err != permit.ErrQueueFull { //nolint:errorlint // the pool returns the sentinel itself
+		return x, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, l.config.MaxWait)
+	defer cancel()
+	if l.config.MaxWaiting == Unbounded {
+		return l.pool.Acquire(waiting)
+	}
+	return l.pool.AcquireWithin(waiting, l.config.MaxWaiting)
+}
+
+// TryAcquire takes a permit if one is free at once and nobody waits, and returns
+// false otherwise. A Hedge leaves the reserve free besides. On false no permit is
+// held and the returned value does nothing.
+func (l *Limiter) TryAcquire(kind Kind) (Permit, bool) {
+	reserve := 0
+	if kind == Hedge {
+		reserve = l.reserve()
+	}
+	x, ok := l.pool.TryAcquireLeaving(reserve)
+	if !ok {
+		l.reject(kind, rejectedLimit)
+		return Permit{}, false
+	}
+	return l.admit(x, kind), true
+}
+
+// reserve is how many permits a hedge must leave free under the limit in force.
+func (l *Limiter) reserve() int {
+	switch l.config.Reserve {
+	case NoReserve:
+		return 0
+	case 0:
+		return max(1, l.pool.Limit()/10)
+	}
+	return l.config.Reserve
+}
+
+// admit enters a granted permit into the statistics.
+func (l *Limiter) admit(x permit.Permit, kind Kind) Permit {
+	grant := x.Grant()
+	now := l.since()
+	if grant.Waited && kind.teaches() {
+		l.press(now)
+	}
+	epoch := l.meter.begin(now, kind, grant)
+	return Permit{limiter: l, permit: x, start: now, epoch: epoch, kind: kind}
+}
+
+// refuse counts an attempt that got no permit, and says it in the limiter's words.
+func (l *Limiter) refuse(ctx context.Context, kind Kind, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		l.rejected[rejectedCanceled].Add(1)
+		return ctx.Err()
+	case err == permit.ErrClosed: //nolint:errorlint // the pool returns the sentinel itself
+		l.rejected[rejectedClosed].Add(1)
+		return ErrClosed
+	case err == permit.ErrQueueFull && l.config.MaxWaiting == 0: //nolint:errorlint // as above
+		l.reject(kind, rejectedLimit)
+	case err == permit.ErrQueueFull: //nolint:errorlint // as above
+		l.reject(kind, rejectedQueueFull)
+	default: // MaxWait is over
+		l.reject(kind, rejectedMaxWait)
+	}
+	return ErrLimitExceeded
+}
+
+// reject counts a refusal for lack of room. A refused primary is pressure, and
+// may find a window due: a service that stands still ends no attempt that could.
+func (l *Limiter) reject(kind Kind, reason rejection) {
+	l.rejected[reason].Add(1)
+	if !kind.teaches() {
+		return
+	}
+	now := l.since()
+	l.press(now)
+	l.meter.refuse(now)
+	l.closeWindowIfDue(now)
+}
+
+func (l *Limiter) press(now time.Duration) { l.lastPressure.Store(int64(max(now, 1))) }
+
+// closeWindowIfDue lets the algorithm see a window that has ended, and puts its
+// decision in force. It must be called without locks.
+func (l *Limiter) closeWindowIfDue(now time.Duration) {
+	if !l.meter.due(now) || !l.meter.closing.TryLock() {
+		return // not due, or another goroutine is at it
+	}
+	change, changed := l.closeWindow(now)
+	if changed && l.config.OnLimitChange != nil {
+		defer l.catch()
+		l.config.OnLimitChange(change)
+	}
+}
+
+// closeWindow does the work of closeWindowIfDue. meter.closing must be held, and
+// is let go on every path, a panic of the algorithm included.
+func (l *Limiter) closeWindow(now time.Duration) (change Change, changed bool) {
+	defer l.meter.closing.Unlock()
+	defer l.catch()
+	w, ok := l.meter.take(now, l.pool.Limit())
+	if !ok {
+		return Change{}, false // closed by another between due and TryLock
+	}
+	d := l.config.Algorithm.Next(l.base.Add(now), w)
+	d.Limit = max(d.Limit, 1) // L ≥ 1 whatever an algorithm says
+	l.meter.put(l.since(), d)
+	if d.Limit == w.Limit {
+		return Change{}, false
+	}
+	if err := l.pool.Resize(d.Limit); err != nil {
+		panic("limiter: internal error: " + err.Error())
+	}
+	return Change{Old: w.Limit, New: d.Limit, Reason: d.Reason}, true
+}
+
+// catch reports a panic of a callback. It must be deferred.
+func (l *Limiter) catch() {
+	if v := recover(); v != nil {
+		l.config.OnPanic(v, debug.Stack())
+	}
+}
+
+// Name returns the name that the limiter was configured with.
+func (l *Limiter) Name() string { return l.config.Name }
+
+// Limit returns the limit in force.
+func (l *Limiter) Limit() int { return l.pool.Limit() }
+
+// InFlight returns how many permits are out, of all kinds.
+func (l *Limiter) InFlight() int { return l.pool.InFlight() }
+
+// Classify says what err teaches the limit, by the configured rule.
+func (l *Limiter) Classify(err error) permit.Outcome { return l.config.Classify(err) }
+
+// LastPressure returns when a primary or retry was last refused or had to wait,
+// and the zero Time if that never happened.
+func (l *Limiter) LastPressure() time.Time {
+	at := l.lastPressure.Load()
+	if at == 0 {
+		return time.Time{}
+	}
+	return l.base.Add(time.Duration(at))
+}
+
+// Close refuses all further attempts, wakes those who wait with ErrClosed, and
+// waits until every permit has been released. It returns nil then, or ctx.Err()
+// if ctx ends before; the limiter stays closed, and Close may be called again.
+func (l *Limiter) Close(ctx context.Context) error { return l.pool.Close(ctx) }

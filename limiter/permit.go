@@ -1,0 +1,67 @@
+package limiter
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/permit"
+)
+
+// A Permit is the right of one attempt to run. Like permit.Permit it may be
+// copied, the first release through any copy counts, and the zero value does
+// nothing. All methods may be called from any goroutine.
+type Permit struct {
+	limiter *Limiter
+	permit  permit.Permit
+	start   time.Duration // since limiter.base
+	epoch   uint32
+	kind    Kind
+}
+
+// Release ends the permit with the outcome o and reports whether this call did
+// so. The time since the grant is the attempt's latency. It must be called when
+// the work has ended, and not before.
+func (p Permit) Release(o permit.Outcome) bool {
+	if p.limiter == nil {
+		return false
+	}
+	return p.release(o, p.limiter.since()-p.start)
+}
+
+// ReleaseAfter is Release for work that answered before it ended, such as a
+// response whose body was still being read: the limit learns from latency, which
+// is measured from the grant, while the permit was held until now. A negative
+// latency counts as 0.
+func (p Permit) ReleaseAfter(o permit.Outcome, latency time.Duration) bool {
+	if p.limiter == nil {
+		return false
+	}
+	return p.release(o, max(latency, 0))
+}
+
+func (p Permit) release(o permit.Outcome, latency time.Duration) bool {
+	l := p.limiter
+	// The ledger decides whether this release is the one that counts; only then
+	// does it teach. The window sees the attempt for an instant longer than the
+	// ledger, which is the harmless direction.
+	if !p.permit.Release(o) {
+		return false
+	}
+	now := l.since()
+	l.meter.end(now, p.epoch, p.kind, o, latency)
+	l.closeWindowIfDue(now)
+	return true
+}
+
+// Abandon notes that nobody waits for the attempt any more. It stays in flight,
+// counted as overhang, until it is released.
+func (p Permit) Abandon() { p.permit.Abandon() }
+
+// Held reports whether the permit has been granted and not yet released.
+func (p Permit) Held() bool { return p.permit.Held() }
+
+// Grant tells what the ledger showed in the instant of the grant. It is the zero
+// Grant once the permit has been released.
+func (p Permit) Grant() permit.Grant { return p.permit.Grant() }
+
+// Kind returns what the permit was taken for.
+func (p Permit) Kind() Kind { return p.kind }

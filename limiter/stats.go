@@ -1,0 +1,67 @@
+package limiter
+
+import (
+	"github.com/holdfast-go/holdfast/gradient"
+	"github.com/holdfast-go/holdfast/permit"
+)
+
+// rejection is why an attempt got no permit.
+type rejection uint8
+
+const (
+	rejectedLimit rejection = iota
+	rejectedQueueFull
+	rejectedMaxWait
+	rejectedClosed
+	rejectedCanceled
+	numRejections
+)
+
+// Rejections counts the attempts that got no permit, by reason.
+type Rejections struct {
+	// Limit: no permit was free, and the attempt could not wait.
+	Limit uint64
+	// QueueFull: as many as MaxWaiting were waiting.
+	QueueFull uint64
+	// MaxWait: the wait took too long.
+	MaxWait uint64
+	// Closed: the limiter had been closed.
+	Closed uint64
+	// Canceled: the context ended before a permit was to be had. This is the
+	// caller's doing, not the limiter's.
+	Canceled uint64
+}
+
+// Stats is a snapshot of a limiter. The part that comes from the ledger is of one
+// instant and obeys its identities; the rest is read beside it.
+type Stats struct {
+	// Name is the configured name.
+	Name string
+	// Ledger is the state of the permits.
+	Ledger permit.Stats
+	// Rejected counts the attempts that got no permit.
+	Rejected Rejections
+	// Reason is why the limit is what it is, in the algorithm's own word.
+	Reason gradient.Reason
+	// Decisions counts the windows that have been decided, the first included.
+	Decisions uint64
+}
+
+// Stats returns a snapshot. It never fails and may be called at any time, also
+// after Close.
+func (l *Limiter) Stats() Stats {
+	reason, decisions := l.meter.reason()
+	return Stats{
+		Name:   l.config.Name,
+		Ledger: l.pool.Stats(),
+		Rejected: Rejections{
+			Limit:     l.rejected[rejectedLimit].Load(),
+			QueueFull: l.rejected[rejectedQueueFull].Load(),
+			MaxWait:   l.rejected[rejectedMaxWait].Load(),
+			Closed:    l.rejected[rejectedClosed].Load(),
+			Canceled:  l.rejected[rejectedCanceled].Load(),
+		},
+		Reason:    reason,
+		Decisions: decisions,
+	}
+}
