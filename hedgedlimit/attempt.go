@@ -2,6 +2,7 @@ package hedgedlimit
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -87,7 +88,8 @@ type attempt struct {
 	held     permit.Outcome // of the holds: the first that is not Success, or Success
 	returned time.Time      // when fn returned; zero while it runs
 	decided  time.Time      // when the call was decided without it; zero before
-	canceled time.Time      // when its context was cancelled for that; zero before
+	beaten   bool           // it was decided for another reason than the end of the caller's context
+	canceled time.Time      // when its context was cancelled because it was beaten; zero before
 	won      bool
 	drain    *time.Timer // cancels a loser that drains too long
 }
@@ -128,11 +130,27 @@ func (t *attempt) run() {
 // noteReturn notes that fn has returned and shows the latency to the delay.
 func (t *attempt) noteReturn(o permit.Outcome) {
 	now := time.Now()
+	callerErr := t.call.ctx.Err() // outside the lock: the context may be the user's code
 	t.mu.Lock()
 	t.returned = now
-	if !t.canceled.IsZero() && o != permit.Success {
+	switch {
+	case o == permit.Success:
+		// However late, it is a full sample.
+	case !t.canceled.IsZero():
 		// It was stopped by us: whatever error it made of that says nothing about
-		// the other side. A success, though late, is a full sample.
+		// the other side.
+		o = permit.Canceled
+	case t.beaten:
+		// A loser that ran into the caller's deadline while it was drained: the
+		// call had its answer in time.
+		if o == permit.Expired {
+			o = permit.Canceled
+		}
+	case callerErr == nil || o == permit.Overload:
+	case errors.Is(callerErr, context.DeadlineExceeded):
+		// Whatever it was that the attempt called this: the call was too slow.
+		o = permit.Expired
+	case o == permit.Ignored:
 		o = permit.Canceled
 	}
 	t.outcome = o
@@ -241,15 +259,16 @@ func (t *attempt) win() {
 }
 
 // lose tells an attempt that the call was decided without it. If it has not ended
-// yet, its context is cancelled when drain is over, at once if that is 0. It is
-// called once at most, by the goroutine of the caller.
-func (t *attempt) lose(now time.Time, drain time.Duration) {
+// yet, its context is cancelled when drain is over, at once if that is 0. Beaten is
+// false if the end of the caller's context decided the call. It is called once at
+// most, by the goroutine of the caller.
+func (t *attempt) lose(now time.Time, drain time.Duration, beaten bool) {
 	t.mu.Lock()
 	if t.holds == 0 {
 		t.mu.Unlock()
 		return // It failed, and is over.
 	}
-	t.decided = now
+	t.decided, t.beaten = now, beaten
 	if drain > 0 {
 		t.drain = time.AfterFunc(drain, t.stop)
 	}
@@ -266,7 +285,7 @@ func (t *attempt) lose(now time.Time, drain time.Duration) {
 // stop cancels the context of a loser. Cancelling is not the end of its work.
 func (t *attempt) stop() {
 	t.mu.Lock()
-	if t.returned.IsZero() {
+	if t.returned.IsZero() && t.beaten {
 		t.canceled = time.Now()
 	}
 	t.mu.Unlock()

@@ -24,7 +24,7 @@ type call struct {
 
 	attempts []*attempt // all that were launched, by number
 	running  int        // Invariant: running == attempts launched − reports seen.
-	failures int        // reports seen that were failures
+	hedged   bool       // a hedge was sent
 	timer    *time.Timer
 
 	// wake holds a token if there may be reports that the caller has not seen.
@@ -243,6 +243,10 @@ func (c *call) hedge() {
 		c.skip(SkipPermit)
 		return
 	}
+	if !c.hedged {
+		c.hedged = true
+		h.counts.hedged.Add(1)
+	}
 	c.launch(limiter.Hedge, p)
 	c.arm(0)
 }
@@ -342,7 +346,7 @@ func (c *call) settle(d decision) {
 		if t == d.winner {
 			continue
 		}
-		t.lose(now, drain)
+		t.lose(now, drain, !d.ctxEnded)
 		if t.seen && !t.failed() {
 			go t.discard()
 		}

@@ -36,6 +36,10 @@ func New(config Config) (*Hedger, error) {
 // Limiter returns the limiter whose permits the attempts hold.
 func (h *Hedger) Limiter() *limiter.Limiter { return h.config.Limiter }
 
+// MaxAttempts returns the most attempts that one call may have, the primary
+// included.
+func (h *Hedger) MaxAttempts() int { return h.config.MaxAttempts }
+
 // Skip is why a hedge or retry that was due was not sent.
 type Skip uint8
 
@@ -67,7 +71,7 @@ func (s Skip) String() string {
 type counts struct {
 	calls, refused            atomic.Uint64
 	succeeded, failed, ctxEnd atomic.Uint64
-	due                       atomic.Uint64
+	hedged, due               atomic.Uint64
 	started, won, lost        [limiter.NumKinds]atomic.Uint64
 	ended                     [limiter.NumKinds][permit.NumOutcomes]atomic.Uint64
 	skipped                   [NumSkips]atomic.Uint64
@@ -90,6 +94,8 @@ type Stats struct {
 	// Succeeded, Failed and ContextEnded count the calls that returned a result,
 	// an error of their attempts (or a panic), and the error of their context.
 	Succeeded, Failed, ContextEnded uint64
+	// Hedged counts the calls for which at least one hedge was sent.
+	Hedged uint64
 	// Due counts the hedges and retries that were due.
 	Due uint64
 	// Started counts the attempts by kind; Won those whose result was returned,
@@ -114,6 +120,7 @@ func (h *Hedger) Stats() Stats {
 	c := &h.counts
 	now := time.Now()
 	s := Stats{
+		Hedged:        c.hedged.Load(),
 		Due:           c.due.Load(),
 		Panics:        c.panics.Load(),
 		Calls:         c.calls.Load(),

@@ -56,13 +56,15 @@ func (m *meter) init(first gradient.Decision) {
 // advance brings the integral up to now. Readings of several goroutines may come
 // in out of order; a reading from the past adds nothing. mu must be held.
 func (m *meter) advance(now time.Duration) {
+	if m.settling && now >= m.settled {
+		// Nothing has happened since m.last, so the window can begin in the past.
+		m.settling = false
+		m.last = max(m.last, m.settled)
+		m.reset()
+	}
 	if now > m.last {
 		m.integral += float64(m.inFlight) * (now - m.last).Seconds()
 		m.last = now
-	}
-	if m.settling && m.last >= m.settled {
-		m.settling = false
-		m.reset()
 	}
 }
 

@@ -1,0 +1,140 @@
+package gradient
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+const (
+	defaultBackoff = 0.9
+	// aimdShare of drops is taken for overload; below that, single failures of a
+	// healthy service would wear the limit down.
+	aimdShare = 0.02
+)
+
+// AIMDConfig describes an AIMD. The zero value starts at 20, stays within 1 and
+// 1000, and backs off by a tenth on drops alone.
+type AIMDConfig struct {
+	// Initial, Min and Max bound the limit: 0 means 20, 1 and 1000. Initial must
+	// be within Min and Max; if it is 0, it is 20 as far as they allow.
+	Initial, Min, Max int
+
+	// Backoff is what the limit is multiplied with when there were drops, above 0
+	// and below 1. 0 means 0.9.
+	Backoff float64
+
+	// Target, if it is not 0, is a latency: a window whose 90th percentile lies
+	// above it backs off as one with drops does. A ratio of latencies cannot see a
+	// level that is steadily bad; this can.
+	Target time.Duration
+
+	_ struct{}
+}
+
+// AIMD adds one to the limit in each window in which it was needed and nothing
+// was wrong, and multiplies it by a factor in each in which something was:
+// additive increase, multiplicative decrease, as in TCP (Chiu and Jain, 1989).
+// It needs drops or a target to find a limit; Gradient does not.
+type AIMD struct {
+	config AIMDConfig
+	bounds bounds
+	limit  float64 // Invariant: bounds.min ≤ limit ≤ bounds.max.
+}
+
+// NewAIMD returns an AIMD. On a bad field it returns nil and an error that names
+// the field and the value.
+func NewAIMD(config AIMDConfig) (*AIMD, error) {
+	b, err := newBounds(config.Initial, config.Min, config.Max)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case math.IsNaN(config.Backoff) || config.Backoff < 0 || config.Backoff >= 1:
+		return nil, fmt.Errorf("gradient: Backoff %v is not above 0 and below 1", config.Backoff)
+	case config.Target < 0:
+		return nil, fmt.Errorf("gradient: Target %v is negative", config.Target)
+	}
+	if config.Backoff == 0 {
+		config.Backoff = defaultBackoff
+	}
+	return &AIMD{config: config, bounds: b, limit: b.initial}, nil
+}
+
+// Start returns the first limit.
+func (a *AIMD) Start(time.Time) Decision { return a.decision(ReasonStart) }
+
+// Next returns the limit for the next window.
+func (a *AIMD) Next(_ time.Time, w *Window) Decision {
+	drops := float64(w.Drops)
+	late, known := w.Latency.Quantile(0.9)
+	// Unknown, with more than a tenth cut short, is late too if those that were
+	// cut short had waited for longer than the target.
+	if !known && w.Latency.Censored() > 0 {
+		late = w.Latency.Mean()
+	}
+	switch {
+	case drops >= 2 && drops > aimdShare*float64(w.Latency.Count()):
+		a.limit = a.bounds.clamp(a.limit * a.config.Backoff)
+		return a.decision(ReasonDrops)
+	case a.config.Target > 0 && late > a.config.Target:
+		a.limit = a.bounds.clamp(a.limit * a.config.Backoff)
+		return a.decision(ReasonLatency)
+	case w.Saturated && w.Drops == 0:
+		a.limit = a.bounds.clamp(a.limit + 1)
+		return a.decision(ReasonGrow)
+	}
+	return a.decision(ReasonHold)
+}
+
+func (a *AIMD) decision(reason Reason) Decision {
+	return Decision{
+		Limit: int(a.limit), Reason: reason,
+		NewEpoch:  reason == ReasonDrops || reason == ReasonLatency, // one cause cuts once
+		MinLength: minWindow, MinSamples: minSamples,
+	}
+}
+
+// bounds is the range of a limit.
+type bounds struct {
+	initial, min, max float64 // Invariant: 1 ≤ min ≤ initial ≤ max.
+}
+
+const (
+	defaultInitial = 20
+	defaultMax     = 1000
+	// maxMax keeps every sum and product of limits far from overflow.
+	maxMax = 1 << 24
+)
+
+func newBounds(initial, lowest, highest int) (bounds, error) {
+	if lowest == 0 {
+		lowest = 1
+	}
+	if highest == 0 {
+		highest = max(defaultMax, lowest)
+	}
+	switch {
+	case lowest < 1:
+		return bounds{}, fmt.Errorf("gradient: Min %d is below 1", lowest)
+	case highest < 1 || highest > maxMax:
+		return bounds{}, fmt.Errorf("gradient: Max %d is not within 1 and %d", highest, maxMax)
+	case lowest > highest:
+		return bounds{}, fmt.Errorf("gradient: Min %d exceeds Max %d", lowest, highest)
+	}
+	if initial == 0 {
+		initial = min(max(defaultInitial, lowest), highest)
+	}
+	if initial < lowest || initial > highest {
+		return bounds{}, fmt.Errorf("gradient: Initial %d is not within Min %d and Max %d", initial, lowest, highest)
+	}
+	return bounds{initial: float64(initial), min: float64(lowest), max: float64(highest)}, nil
+}
+
+// clamp brings l into the range. What is no number comes out as the least.
+func (b bounds) clamp(l float64) float64 {
+	if !(l > b.min) {
+		return b.min
+	}
+	return min(l, b.max)
+}

@@ -1,0 +1,179 @@
+package gradient
+
+import (
+	"math"
+	"time"
+)
+
+// Config describes a Gradient. The zero value starts at 20 and stays within 1 and
+// 1000.
+type Config struct {
+	// Initial, Min and Max bound the limit: 0 means 20, 1 and 1000. Initial must
+	// be within Min and Max; if it is 0, it is 20 as far as they allow.
+	Initial, Min, Max int
+
+	_ struct{}
+}
+
+const (
+	minWindow  = 100 * time.Millisecond
+	maxWindow  = time.Second
+	minSamples = 30 // a quartile of 30 is known to 0.4 of the spread around it
+	// A probe decides about the baseline, so it is measured twice as well.
+	probeSamples = 60
+
+	// epochStep: a smaller move of the limit shifts the queue by less than the
+	// noise of one window, so latencies from before it are still good.
+	epochStep = 0.1
+)
+
+// Gradient is the default algorithm; the package comment says how it works.
+type Gradient struct {
+	bounds bounds
+
+	// limit is kept as a fraction, so that small steps add up.
+	// Invariant: bounds.min ≤ limit ≤ bounds.max.
+	limit      float64
+	epochLimit float64 // the limit when the epoch began
+
+	base     baseline
+	probe    probe
+	schedule schedule
+	ref      reference
+
+	// The last two windows outside probes.
+	prev, prev2 sample
+	first       bool // no window has taught yet
+
+	// State of the step.
+	slowStart bool    // the limit has never met a queue: it grows by half of itself
+	threshold float64 // below it growth is fast again after a cut; 0 = none
+	congested int     // windows in a row that had to cut
+	before    float64 // the limit before the first of them
+	idle      idleness
+	latency   float64 // mean time in flight of the last window, in seconds
+}
+
+// New returns a Gradient. On a bad field it returns nil and an error that names
+// the field and the value.
+func New(config Config) (*Gradient, error) {
+	b, err := newBounds(config.Initial, config.Min, config.Max)
+	if err != nil {
+		return nil, err
+	}
+	return &Gradient{
+		bounds: b, limit: b.initial, epochLimit: b.initial,
+		first: true, slowStart: true,
+		schedule: schedule{backoff: minBackoff},
+	}, nil
+}
+
+// Start returns the first limit.
+func (g *Gradient) Start(now time.Time) Decision {
+	g.schedule.next = seconds(now)
+	return Decision{Limit: int(g.limit), Reason: ReasonStart, MinLength: minWindow, MinSamples: minSamples}
+}
+
+// Next returns the limit for the next window.
+func (g *Gradient) Next(now time.Time, w *Window) Decision {
+	s, ok := newSample(w, g.limit)
+	at := seconds(now)
+	switch {
+	case !ok && s.bad():
+		// Nothing came through but drops: there is no latency to measure, and no
+		// traffic that a floor would protect.
+		g.probe.abort()
+		return g.decide(ReasonDrops, g.cut(s))
+	case !ok:
+		return g.decide(ReasonHold, move{to: g.limit})
+	}
+	g.latency = s.t
+	if !s.bad() {
+		g.base.spreadOf(s)
+	}
+	if g.first {
+		return g.begin(s)
+	}
+	if g.probe.running {
+		return g.probed(at, s)
+	}
+	g.ref.note(s)
+	g.learnOutside(s)
+	reason, m := g.step(at, s)
+	g.prev2, g.prev = g.prev, s
+	if reason != ReasonIdle {
+		if d, ok := g.maybeProbe(at, s); ok {
+			return d
+		}
+	}
+	return g.decide(reason, m)
+}
+
+// begin takes the first window for a baseline. If the limit was not needed in it,
+// there was no queue and the baseline can be trusted.
+func (g *Gradient) begin(s sample) Decision {
+	if s.bad() && s.dropShare > 0.5 {
+		return g.decide(ReasonDrops, move{to: g.limit / 2, force: true})
+	}
+	g.first = false
+	g.base.set(s)
+	g.base.trusted = s.clean
+	g.prev = s
+	return g.decide(ReasonHold, move{to: g.limit})
+}
+
+// move is a new limit. Force begins a new epoch, however small the move.
+type move struct {
+	to    float64
+	force bool
+}
+
+// decide puts a move in force.
+func (g *Gradient) decide(reason Reason, m move) Decision {
+	g.limit = g.bounds.clamp(m.to)
+	d := Decision{Limit: int(g.limit), Reason: reason, MinSamples: minSamples, Probe: g.probe.running}
+	if d.Probe {
+		d.MinSamples = probeSamples
+	}
+	d.MinLength = g.windowLength()
+	if m.force || math.Abs(g.limit-g.epochLimit) > epochStep*g.epochLimit {
+		g.epochLimit = g.limit
+		d.NewEpoch = true
+		d.Settle = g.settleTime()
+	}
+	return d
+}
+
+// windowLength is two latencies: then the noise of Q is about 0.3·√(busy workers),
+// which is what the target allows for. The baseline caps the latency, so that a
+// queue cannot slow the reaction to it.
+func (g *Gradient) windowLength() time.Duration {
+	t := g.latency
+	if g.base.trusted {
+		t = min(t, 1.5*g.base.m)
+	}
+	return duration(2*t, minWindow, maxWindow)
+}
+
+// settleTime is how long it takes until the work admitted under the old limit has
+// left: the time to drain what is above the new limit, and one service.
+func (g *Gradient) settleTime() time.Duration {
+	t := g.latency
+	if g.base.trusted && g.prev.x > 0 {
+		t = min(t, g.base.m+max(0, g.prev.n-g.limit)/g.prev.x)
+	}
+	return duration(t, 0, maxWindow)
+}
+
+// seconds is a time on the wall clock, good to a microsecond.
+func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+
+func duration(s float64, lowest, highest time.Duration) time.Duration {
+	if !(s > lowest.Seconds()) {
+		return lowest
+	}
+	if s >= highest.Seconds() {
+		return highest
+	}
+	return time.Duration(s * float64(time.Second))
+}

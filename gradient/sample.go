@@ -1,0 +1,67 @@
+package gradient
+
+import "math"
+
+// sample is what one window says, in seconds and requests.
+type sample struct {
+	x       float64 // throughput
+	n       float64 // mean in flight
+	q       float64 // 25th percentile of the latency
+	t       float64 // mean time in flight, by Little's law
+	limit   float64
+	elapsed float64
+	peak    int
+
+	completed, samples int
+	spread             float64 // variance of q for one sample
+	cv2                float64
+	refused            float64 // share of primaries that got no permit
+	drops              int
+	dropShare          float64
+	saturated          bool
+	// clean: the limit was not needed, so there is no queue that it could shorten.
+	clean bool
+}
+
+const (
+	// The lowest quantile with a small sampling error: tails, and a share of slow
+	// calls of up to three in four, leave it alone.
+	quantile = 0.25
+	// The variance of a sample quantile is q(1−q)/f², with f the density there,
+	// which the distance between two quantiles around it gives.
+	quantileBelow, quantileAbove = 0.15, 0.35
+
+	dropLimit  = 0.02 // of calls: below that, single failures do not move the limit
+	cleanShare = 0.75 // of the limit: below that, it was not needed
+)
+
+// newSample reads a window. It returns false if nothing can be learnt from its
+// latency or throughput: nothing completed, no time passed, or too much was cut
+// short. What it returns then still tells of the drops.
+func newSample(w *Window, limit float64) (sample, bool) {
+	s := sample{
+		limit: limit, elapsed: w.Elapsed.Seconds(), n: w.InFlight, peak: w.MaxInFlight,
+		completed: w.Completed, samples: w.Latency.Count(), cv2: w.Latency.CV2(),
+		drops: w.Drops, saturated: w.Saturated,
+	}
+	s.refused = float64(w.Refused) / float64(w.Refused+w.Admitted+1)
+	s.dropShare = min(1, float64(w.Drops)/float64(max(s.samples, 1)))
+	q, known := w.Latency.Quantile(quantile)
+	s.q = q.Seconds()
+	below, belowKnown := w.Latency.Quantile(quantileBelow)
+	above, aboveKnown := w.Latency.Quantile(quantileAbove)
+	if belowKnown && aboveKnown {
+		perRank := (above - below).Seconds() / (quantileAbove - quantileBelow)
+		s.spread = quantile * (1 - quantile) * perRank * perRank
+	}
+	s.clean = !s.saturated && s.drops == 0 && s.n < cleanShare*limit
+	if !known || s.completed <= 0 || !(s.elapsed > 0) || !(s.n > 0) || math.IsInf(s.n, 0) || s.q <= 0 {
+		return s, false
+	}
+	s.x = float64(s.completed) / s.elapsed
+	s.t = s.n / s.x
+	return s, !math.IsInf(s.t, 0) && s.t > 0
+}
+
+// bad reports whether there were drops enough to count.
+func (s sample) bad() bool { return s.drops >= 2 && s.dropShare > dropLimit }
