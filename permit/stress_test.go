@@ -1,0 +1,112 @@
+package permit_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/permit"
+)
+
+// stressTime is how long stress tests run: HOLDFAST_STRESS, or a second.
+func stressTime(t testing.TB) time.Duration {
+	text := os.Getenv("HOLDFAST_STRESS")
+	if text == "" {
+		return time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("HOLDFAST_STRESS: %v", err)
+	}
+	return d
+}
+
+// Real goroutines on real cores do what they like for a while. Nothing is lost,
+// nothing is doubled, and no more is out than runs.
+func TestStressLosesAndDoublesNothing(t *testing.T) {
+	pool := newPool(t, 8)
+	var running, granted, released, overrun atomic.Int64
+	work := func(r *rand.Rand, p permit.Permit) {
+		granted.Add(1)
+		running.Add(1)
+		if g := p.Grant(); g.InFlight < 1 || g.InFlight > g.Limit {
+			overrun.Add(1)
+		}
+		if r.IntN(4) == 0 {
+			p.Abandon()
+		}
+		for range r.IntN(100) {
+			_ = r.Uint64() // some work
+		}
+		running.Add(-1)
+		copied := p
+		first := copied.Release(permit.Outcome(r.IntN(permit.NumOutcomes)))
+		if first {
+			released.Add(1)
+		}
+		if p.Release(permit.Success) || !first {
+			t.Error("a permit was released twice, or not at all")
+		}
+	}
+	actions := []func(*rand.Rand){
+		func(r *rand.Rand) {
+			if p, ok := pool.TryAcquire(); ok {
+				work(r, p)
+			}
+		},
+		func(r *rand.Rand) {
+			if p, ok := pool.TryAcquireLeaving(r.IntN(4)); ok {
+				work(r, p)
+			}
+		},
+		func(r *rand.Rand) {
+			if p, err := pool.Acquire(context.Background()); err == nil {
+				work(r, p)
+			}
+		},
+		func(r *rand.Rand) {
+			if p, err := pool.AcquireWithin(context.Background(), r.IntN(32)); err == nil {
+				work(r, p)
+			}
+		},
+		func(r *rand.Rand) { // gives up, perhaps in the instant of its grant
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(50))*time.Microsecond)
+			defer cancel()
+			if p, err := pool.Acquire(ctx); err == nil {
+				work(r, p)
+			}
+		},
+		func(r *rand.Rand) { _ = pool.Resize(1 + r.IntN(12)) },
+		func(*rand.Rand) {
+			s := pool.Stats()
+			var back uint64
+			for _, n := range s.Released {
+				back += n
+			}
+			if s.Granted != uint64(s.InFlight)+back || s.Overhang > s.InFlight || s.InFlight < 0 {
+				t.Errorf("the ledger does not add up: %+v", s)
+			}
+		},
+	}
+	end := time.Now().Add(stressTime(t))
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 1))
+			for time.Now().Before(end) {
+				actions[r.IntN(len(actions))](r)
+			}
+		})
+	}
+	wg.Wait()
+	_ = pool.Resize(8)
+	if granted.Load() != released.Load() || running.Load() != 0 || overrun.Load() != 0 {
+		t.Errorf("granted %d, released %d, running %d, granted above the limit %d", granted.Load(), released.Load(), running.Load(), overrun.Load())
+	}
+	t.Logf("%d permits", granted.Load())
+	probe(t, pool)
+}
