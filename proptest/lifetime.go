@@ -1,0 +1,205 @@
+package proptest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/gradient"
+	"github.com/holdfast-go/holdfast/limiter"
+)
+
+// A Runner runs work under a permit of a limiter, and returns when its caller need
+// not wait any longer: when the work has returned, or before, if ctx ends.
+// It may run the work in another goroutine, cancel its context, and recover from
+// its panics. If it runs the work more than once, each run needs its own permit.
+type Runner func(ctx context.Context, work func(context.Context) error) error
+
+// TestPermitLifetime checks that a middleware holds its permits for as long as the
+// work runs. Wrap makes a Runner whose work takes its permits from l. Random callers
+// then use it, in virtual time: they cancel, run into deadlines and leave; their
+// work fails, panics, calls runtime.Goexit, and ignores cancellation. The work is
+// counted inside itself, and at every instant
+//
+//   - as many permits are out as work runs, or more: none is given back early by a
+//     cancellation, a time-out, a panic, or a caller who has left;
+//   - no more work runs than the limit allows;
+//
+// and in the end no permit is out: none was lost. A refused call runs no work.
+//
+// Panics of the work may reach the caller of the Runner. It must start nothing that
+// outlives the work, or the test does not end.
+func TestPermitLifetime(t *testing.T, wrap func(l *limiter.Limiter) (Runner, error)) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) {
+		rapid.SyncTest(t, func(t *rapid.T) {
+			limit := rapid.IntRange(1, 4).Draw(t, "limit")
+			fixed, err := gradient.NewFixed(limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := limiter.New(limiter.Config{
+				Algorithm:  fixed,
+				MaxWaiting: rapid.SampledFrom([]int{limiter.Unbounded, 0, 2}).Draw(t, "max waiting"),
+				Reserve:    limiter.NoReserve,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := wrap(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &lifetimes{limit: limit, limiter: l}
+			scripts := rapid.SliceOfN(visits(), 1, maxVisits).Draw(t, "callers")
+			s.open = len(scripts)
+			for _, script := range scripts {
+				go s.call(run, script)
+			}
+			const step = 5 * time.Millisecond // half of the scripts' grid
+			for range int(patience / step) {
+				synctest.Wait()
+				if s.check(false) {
+					break
+				}
+				time.Sleep(step)
+			}
+			s.check(true)
+			// Only now may the check fail: a bubble in which somebody still waits
+			// cannot be left. So those are woken first.
+			gone, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = l.Close(gone)
+			synctest.Wait()
+			if s.fault != "" {
+				t.Fatal(s.fault)
+			}
+		})
+	})
+}
+
+// patience is enough for all callers of a check one after the other, each of which
+// runs its work five times.
+const patience = maxVisits * (5*maxTakes + 20) * 10 * time.Millisecond
+
+// The scripts of the callers, in steps of 10 ms.
+const maxVisits, maxTakes = 8, 12
+
+// visit is what one caller does.
+type visit struct {
+	starts time.Duration
+	leaves time.Duration // after the start; 0 = never
+	late   bool          // leaves is a deadline
+	takes  time.Duration
+	deaf   bool // ignores cancellation
+	ends   string
+}
+
+var errVisit = errors.New("proptest: the work fails")
+
+func visits() *rapid.Generator[visit] {
+	grid := func(from, to int) *rapid.Generator[time.Duration] {
+		return rapid.Map(rapid.IntRange(from, to), func(n int) time.Duration { return time.Duration(n) * 10 * time.Millisecond })
+	}
+	return rapid.Custom(func(t *rapid.T) visit {
+		v := visit{
+			starts: grid(0, 20).Draw(t, "starts"),
+			takes:  grid(0, maxTakes).Draw(t, "takes"),
+			deaf:   rapid.Bool().Draw(t, "deaf"),
+			late:   rapid.Bool().Draw(t, "by a deadline"),
+			ends:   rapid.SampledFrom([]string{"returns", "fails", "panics", "exits"}).Draw(t, "ends"),
+		}
+		if rapid.Bool().Draw(t, "leaves early") {
+			v.leaves = grid(1, 15).Draw(t, "leaves")
+		}
+		return v
+	})
+}
+
+// lifetimes counts the work that runs, from inside it.
+type lifetimes struct {
+	limit   int
+	limiter *limiter.Limiter
+
+	mu sync.Mutex
+	// Guarded by mu.
+
+	running int
+	peak    int
+	open    int    // callers that have not returned
+	fault   string // the first that was found
+}
+
+func (s *lifetimes) count(running, open int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running += running
+	s.open += open
+	s.peak = max(s.peak, s.running)
+}
+
+func (s *lifetimes) call(run Runner, v visit) {
+	defer s.count(0, -1)
+	defer func() { _ = recover() }() // the panic of the work, passed on
+	time.Sleep(v.starts)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if v.leaves > 0 {
+		if v.late {
+			ctx, cancel = context.WithTimeout(ctx, v.leaves)
+			defer cancel()
+		} else {
+			timer := time.AfterFunc(v.leaves, cancel)
+			defer timer.Stop()
+		}
+	}
+	_ = run(ctx, func(ctx context.Context) error {
+		s.count(1, 0)
+		defer s.count(-1, 0)
+		if v.deaf {
+			time.Sleep(v.takes)
+		} else {
+			select {
+			case <-time.After(v.takes):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		switch v.ends {
+		case "fails":
+			return errVisit
+		case "panics":
+			panic("proptest: the work panics")
+		case "exits":
+			runtime.Goexit()
+		}
+		return nil
+	})
+}
+
+// check compares the count with the ledger, whenever all is settled, and reports
+// whether nothing goes on any more. Once it has ended nothing may.
+func (s *lifetimes) check(ended bool) (quiet bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ledger := s.limiter.Stats().Ledger
+	switch {
+	case s.fault != "": // the rest follows from it
+	case ledger.InFlight < s.running:
+		s.fault = fmt.Sprintf("a permit was given back early, or never taken: %d are out, and work runs %d times", ledger.InFlight, s.running)
+	case s.peak > s.limit:
+		s.fault = fmt.Sprintf("work ran %d times at once, the limit is %d", s.peak, s.limit)
+	case ended && (s.running > 0 || s.open > 0):
+		s.fault = fmt.Sprintf("after %v, work still runs %d times and %d callers wait", patience, s.running, s.open)
+	case ended && (ledger.InFlight > 0 || ledger.Waiting > 0):
+		s.fault = fmt.Sprintf("%d permits were lost, %d still wait for one", ledger.InFlight, ledger.Waiting)
+	}
+	return s.running == 0 && s.open == 0 && ledger.InFlight == 0
+}
