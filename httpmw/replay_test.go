@@ -1,0 +1,241 @@
+package httpmw_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/hedgedlimit"
+	"github.com/holdfast-go/holdfast/httpmw"
+)
+
+// Field case B41: each attempt sends the same bytes, from a body of its own, and
+// every body is closed once.
+func TestRequestBodies(t *testing.T) {
+	content := bytes.Repeat([]byte("holdfast"), 1<<17)
+	type arrival struct {
+		sum      [sha256.Size]byte
+		length   int64
+		encoding []string
+	}
+	arrivals := make(chan arrival, 10)
+	var both sync.WaitGroup // of the attempts of one call
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := sha256.New()
+		_, _ = io.Copy(h, r.Body)
+		arrivals <- arrival{[sha256.Size]byte(h.Sum(nil)), r.ContentLength, r.TransferEncoding}
+		both.Done()
+		both.Wait() // nobody answers before all have arrived whole
+		_, _ = io.WriteString(w, "stored")
+	})
+	protocols(t, handler, func(t *testing.T, server *httptest.Server, base *http.Transport) {
+		put := func(body io.ReadCloser, reopen func() (io.ReadCloser, error), length int64) *http.Request {
+			r := request(t, http.MethodPut, server.URL, nil)
+			r.Body, r.GetBody, r.ContentLength = body, reopen, length
+			r.Header.Set("Idempotency-Key", "1")
+			return r
+		}
+		run := func(t *testing.T, r *http.Request, attempts int, want arrival) {
+			t.Helper()
+			l := fixed(t, 2, 0)
+			tr := transport(t, base, httpmw.WithHedger(hedged(t, l, ms, hedgedlimit.Drain(10*time.Second))))
+			both.Add(attempts)
+			answer, err := tr.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := read(t, answer); got != "stored" {
+				t.Errorf("answer %q", got)
+			}
+			settle(t, l)
+			for range attempts {
+				if got := <-arrivals; !reflect.DeepEqual(got, want) {
+					t.Errorf("arrived: %x, %d bytes, encoding %v, want %x, %d, %v",
+						got.sum[:4], got.length, got.encoding, want.sum[:4], want.length, want.encoding)
+				}
+			}
+		}
+		whole := arrival{sha256.Sum256(content), int64(len(content)), nil}
+		t.Run("replayed", func(t *testing.T) {
+			bodies := &readers{content: content}
+			first, _ := bodies.open()
+			run(t, put(first, bodies.open, int64(len(content))), 2, whole)
+			bodies.check(t, 2)
+		})
+		t.Run("GetBody fails", func(t *testing.T) {
+			bodies := &readers{content: content}
+			first, _ := bodies.open()
+			failing := func() (io.ReadCloser, error) { return nil, errRefused }
+			run(t, put(first, failing, int64(len(content))), 1, whole)
+			bodies.check(t, 1)
+		})
+		t.Run("no GetBody", func(t *testing.T) {
+			r, w := io.Pipe()
+			go func() { _, _ = w.Write(content); _ = w.Close() }()
+			want := whole
+			want.length = -1
+			if base.ForceAttemptHTTP2 && server.EnableHTTP2 {
+				want.encoding = nil
+			} else {
+				want.encoding = []string{"chunked"}
+			}
+			run(t, put(r, nil, -1), 1, want)
+		})
+		t.Run("file", func(t *testing.T) {
+			name := filepath.Join(t.TempDir(), "body")
+			if err := os.WriteFile(name, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, put(f, nil, int64(len(content))), 1, whole)
+			if _, err := f.Stat(); err == nil {
+				t.Error("the file is still open")
+			}
+		})
+		nothing := arrival{sha256.Sum256(nil), 0, nil}
+		for _, body := range []io.ReadCloser{nil, http.NoBody} {
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				t.Run(fmt.Sprint(method, " ", body), func(t *testing.T) {
+					r := put(body, nil, 0)
+					r.Method = method
+					run(t, r, 2, nothing)
+				})
+			}
+		}
+	})
+}
+
+// readers are request bodies over the same bytes that count how they are closed.
+type readers struct {
+	handles
+	content []byte
+}
+
+func (r *readers) open() (io.ReadCloser, error) {
+	h, err := r.handles.open()
+	return struct {
+		io.Reader
+		io.Closer
+	}{bytes.NewReader(r.content), h}, err
+}
+
+func (r *readers) check(t *testing.T, opened int) {
+	t.Helper()
+	r.handles.check(t)
+	if len(r.closed) != opened {
+		t.Errorf("%d bodies were opened, want %d", len(r.closed), opened)
+	}
+}
+
+// A body that the base opens once more, to repeat a request on another connection,
+// is work of the same attempt.
+func TestBaseReopensBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fixed(t, 1, 0)
+		var again io.ReadCloser
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
+			_ = r.Body.Close()
+			again, _ = r.GetBody()
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})
+		tr := transport(t, base, httpmw.WithHedger(hedged(t, l, time.Hour, hedgedlimit.Cancel())))
+		bodies := &handles{}
+		r := request(t, http.MethodPost, "http://host.test/", nil)
+		r.GetBody = bodies.open
+		r.Body, _ = bodies.open()
+		if _, err := tr.RoundTrip(r); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if l.InFlight() != 1 {
+			t.Errorf("in flight while the second body is open: %d, want 1", l.InFlight())
+		}
+		_ = again.Close()
+		synctest.Wait()
+		bodies.check(t)
+		probe(t, l)
+	})
+}
+
+// A body that GetBody hands out after the call has returned is closed, and none of
+// its bytes are read: they are the caller's again.
+func TestBodyThatComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fixed(t, 2, 0)
+		f := &fake{scripts: []script{{headers: 20 * ms, body: "primary"}}}
+		tr := transport(t, f, httpmw.WithHedger(hedged(t, l, 10*ms, hedgedlimit.Cancel())))
+		bodies := &handles{}
+		r := get(t.Context(), t)
+		r.GetBody = func() (io.ReadCloser, error) {
+			time.Sleep(20 * ms)
+			return bodies.open()
+		}
+		r.Body, _ = bodies.open()
+		start := time.Now()
+		answer, err := tr.RoundTrip(r)
+		if err != nil || time.Since(start) != 20*ms {
+			t.Fatalf("response %v, error %v, after %v", answer, err, time.Since(start))
+		}
+		read(t, answer)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if f.sent() != 1 || len(bodies.closed) != 2 {
+			t.Errorf("%d attempts sent, %d bodies opened, want 1 and 2", f.sent(), len(bodies.closed))
+		}
+		bodies.check(t)
+		probe(t, l)
+	})
+}
+
+// A hedge that comes to look at the request only when the call has returned lets
+// it be, since it is the caller's again, and sends nothing.
+func TestRequestIsReadInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fixed(t, 2, 0)
+		f := &fake{scripts: []script{{headers: 20 * ms}}}
+		tr := transport(t, f, httpmw.WithHedger(hedged(t, l, 10*ms, hedgedlimit.Cancel())))
+		slow := &slowContext{Context: t.Context(), delay: 20 * ms}
+		r := get(slow, t)
+		if _, err := tr.RoundTrip(r); err != nil {
+			t.Fatal(err)
+		}
+		r.Header, r.URL = nil, nil // the race detector sees who reads them
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if slow.asked.Load() != 1 || f.sent() != 1 {
+			t.Errorf("%d hedges began and %d attempts were sent, want 1 and 1", slow.asked.Load(), f.sent())
+		}
+		probe(t, l)
+	})
+}
+
+// slowContext takes its time when it is asked for a client trace, which is the
+// first thing that hedges do.
+type slowContext struct {
+	context.Context
+	delay time.Duration
+	asked atomic.Int32
+}
+
+func (c *slowContext) Value(key any) any {
+	if fmt.Sprintf("%T", key) == "httptrace.clientEventContextKey" {
+		c.asked.Add(1)
+		time.Sleep(c.delay)
+	}
+	return c.Context.Value(key)
+}

@@ -1,0 +1,93 @@
+package httpmw
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/hedgedlimit"
+	"github.com/holdfast-go/holdfast/permit"
+)
+
+// errNilResponse is the error of an attempt whose base broke the contract of
+// http.RoundTripper.
+var errNilResponse = errors.New("httpmw: the base RoundTripper returned neither a response nor an error")
+
+// errTooLong says that a failed answer was not kept.
+var errTooLong = fmt.Errorf("the body is longer than %d bytes", maxKept)
+
+// failure reports whether another attempt may do better than an answer with this
+// status. The other 4xx are about the request, which will not change.
+func failure(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= 500
+}
+
+// outcome is what an answer with this status teaches the limit.
+func outcome(status int) permit.Outcome {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return permit.Overload
+	case http.StatusGatewayTimeout:
+		return permit.Expired
+	case http.StatusSwitchingProtocols:
+		return permit.Ignored // A tunnel's set-up is no request's latency.
+	}
+	return permit.Success
+}
+
+// StatusError is the error of an attempt that was answered with a failure. The
+// Classify functions of a hedgedlimit.Config and a limiter.Config see it. A
+// caller of the Transport sees it only if every attempt failed and no answer was
+// short enough to keep.
+type StatusError struct {
+	// StatusCode and Status are those of the answer.
+	StatusCode int
+	Status     string
+
+	// response is the answer, its body in memory; nil if it was not kept, and err
+	// is why. Invariant: exactly one of the two is nil.
+	response *http.Response
+	err      error
+}
+
+// Error tells the status, and why the answer is not returned.
+func (e *StatusError) Error() string {
+	if e.err != nil {
+		return "httpmw: answered with " + e.status() + ", not kept: " + e.err.Error()
+	}
+	return "httpmw: answered with " + e.status()
+}
+
+// Unwrap returns the error that cut the body of the answer short, if one did.
+func (e *StatusError) Unwrap() error { return e.err }
+
+func (e *StatusError) status() string {
+	if e.Status == "" {
+		return fmt.Sprintf("%d %s", e.StatusCode, http.StatusText(e.StatusCode))
+	}
+	return e.Status
+}
+
+// Outcome says what the answer teaches the limit; limiter.DefaultClassify asks.
+func (e *StatusError) Outcome() permit.Outcome { return outcome(e.StatusCode) }
+
+// keptResponse finds the answer to return for a call that failed with err: that
+// of the last attempt that had one. It returns nil if there is none.
+func keptResponse(err error) *http.Response {
+	switch e := err.(type) { //nolint:errorlint // Do returns these two as they are
+	case *StatusError:
+		return e.response
+	case *hedgedlimit.AttemptsError:
+		errs := e.Unwrap()
+		for i := len(errs) - 1; i >= 0; i-- {
+			if r := keptResponse(errs[i]); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
