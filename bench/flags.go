@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/downstream"
+)
+
+// Values of -cancel.
+const (
+	cancelHonour = "honour"
+	cancelIgnore = "ignore"
+	cancelBoth   = "both"
+)
+
+const (
+	// maxCalls bounds the calls of a row: all latencies are kept until its end.
+	maxCalls = 5_000_000
+	// maxSlots is far above what a loopback service can be given to do.
+	maxSlots = 100_000
+)
+
+// options is what the command line says.
+type options struct {
+	settings settings
+	jsonPath string
+}
+
+// settings is what the experiments have in common.
+type settings struct {
+	// Duration is how long each experiment is measured.
+	Duration time.Duration `json:"duration_ns"`
+	// Rate is calls a second, at random and independent of the answers.
+	Rate float64 `json:"rate"`
+	Seed uint64  `json:"seed"`
+	// WarmUp is the number of calls before measuring.
+	WarmUp int `json:"warm_up_calls"`
+	// Replicas, Slots and Profile describe the service; Slots is per replica.
+	Replicas int                `json:"replicas"`
+	Slots    int                `json:"slots"`
+	Profile  downstream.Profile `json:"profile"`
+	// Cancel tells whether the service honours the cancellation of a request.
+	Cancel string `json:"cancel"`
+}
+
+func defaultSettings() settings {
+	return settings{
+		Duration: 6 * time.Second,
+		Rate:     600,
+		Seed:     1,
+		WarmUp:   2000,
+		Replicas: 2,
+		Slots:    8,
+		Profile: downstream.Profile{
+			Mean:            5 * time.Millisecond,
+			Deviation:       2 * time.Millisecond,
+			StragglerShare:  0.05,
+			StragglerFactor: 10,
+			Longest:         500 * time.Millisecond,
+		},
+		Cancel: cancelHonour,
+	}
+}
+
+// parseFlags reads the command line. It returns flag.ErrHelp after -h, when usage
+// has been written to w, and else an error that names the flag and its value.
+func parseFlags(args []string, w io.Writer) (options, error) {
+	o := options{settings: defaultSettings()}
+	s := &o.settings
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // the error is returned, and usage is for -h
+	f.DurationVar(&s.Duration, "duration", s.Duration, "how long each of the five rows is measured")
+	f.Float64Var(&s.Rate, "rate", s.Rate, "calls a `second`, arriving at random (open loop)")
+	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of arrivals and service times")
+	f.IntVar(&s.Slots, "slots", s.Slots, "worker slots of each of the two replicas")
+	f.StringVar(&s.Cancel, "cancel", s.Cancel, "whether the service stops work whose client has gone: honour, ignore, or both in turn")
+	f.IntVar(&s.WarmUp, "warmup", s.WarmUp, "calls before each row that are not counted")
+	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`")
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(w, "usage: go run ./bench [flags]")
+			f.SetOutput(w)
+			f.PrintDefaults()
+			return options{}, err
+		}
+		return options{}, fmt.Errorf("bench: %w", err)
+	}
+	if f.NArg() > 0 {
+		return options{}, fmt.Errorf("bench: unexpected argument %q", f.Arg(0))
+	}
+	return o, s.validate()
+}
+
+// validate names the first flag that makes no sense, with its value.
+func (s *settings) validate() error {
+	switch {
+	case s.Duration <= 0:
+		return fmt.Errorf("bench: -duration %v is not positive", s.Duration)
+	case math.IsNaN(s.Rate) || math.IsInf(s.Rate, 0) || s.Rate <= 0:
+		return fmt.Errorf("bench: -rate %v is not a positive number", s.Rate)
+	case s.Rate*s.Duration.Seconds() < 1:
+		return fmt.Errorf("bench: -rate %v with -duration %v makes no call at all", s.Rate, s.Duration)
+	case s.Rate*s.Duration.Seconds() > maxCalls:
+		return fmt.Errorf("bench: -rate %v with -duration %v makes more than %d calls", s.Rate, s.Duration, maxCalls)
+	case s.Slots < 1 || s.Slots > maxSlots:
+		return fmt.Errorf("bench: -slots %d is not within 1 and %d", s.Slots, maxSlots)
+	case s.WarmUp < 0 || s.WarmUp > maxCalls:
+		return fmt.Errorf("bench: -warmup %d is not within 0 and %d", s.WarmUp, maxCalls)
+	}
+	switch s.Cancel {
+	case cancelHonour, cancelIgnore, cancelBoth:
+		return nil
+	}
+	return fmt.Errorf("bench: -cancel %q is none of honour, ignore and both", s.Cancel)
+}
+
+// calls is how many calls of a row are measured.
+func (s settings) calls() int { return int(math.Round(s.Rate * s.Duration.Seconds())) }
+
+// modes returns the values of -cancel to go through.
+func (s settings) modes() []string {
+	if s.Cancel == cancelBoth {
+		return []string{cancelHonour, cancelIgnore}
+	}
+	return []string{s.Cancel}
+}
+
+// offeredLoad is the share of all slots that the calls alone keep busy.
+func (s settings) offeredLoad() float64 {
+	return s.Rate * s.Profile.Expected().Seconds() / float64(s.Replicas*s.Slots)
+}
+
+// service is the configuration of the service under the mode of -cancel.
+func (s settings) service(mode string) downstream.Config {
+	return downstream.Config{
+		Seed:          s.Seed,
+		Replicas:      s.Replicas,
+		Slots:         s.Slots,
+		HonoursCancel: mode == cancelHonour,
+		Profile:       s.Profile,
+	}
+}

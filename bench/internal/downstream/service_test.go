@@ -1,0 +1,177 @@
+package downstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// profile is one in which every request takes about the mean.
+var profile = Profile{Mean: time.Second, Longest: time.Minute}
+
+func TestWorkIsFIFO(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := semaphore.NewWeighted(2)
+		var mu sync.Mutex
+		var ended []string
+		start := time.Now()
+		for i := range 6 {
+			go func() {
+				if err := work(t.Context(), slots, time.Second); err != nil {
+					t.Errorf("work %d: %v", i, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ended = append(ended, fmt.Sprint(i/2, " at ", time.Since(start)))
+			}()
+			synctest.Wait() // so that they come in order
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := []string{"0 at 1s", "0 at 1s", "1 at 2s", "1 at 2s", "2 at 3s", "2 at 3s"}
+		if !slices.Equal(ended, want) {
+			t.Errorf("ended = %v, want %v", ended, want)
+		}
+	})
+}
+
+// Whoever leaves the queue or a slot lets the next one in.
+func TestWorkCancelled(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		leave      int           // 0 has the slot, 1 is queued, 2 is behind it
+		wantOthers time.Duration // when the last of the others has ended
+	}{
+		{"in the slot", 0, 2500 * time.Millisecond},
+		{"in the queue", 1, 2 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slots := semaphore.NewWeighted(1)
+				start := time.Now()
+				var ends [3]time.Duration
+				leaver, leave := context.WithCancel(t.Context())
+				for i := range 3 {
+					ctx := t.Context()
+					if i == tt.leave {
+						ctx = leaver
+					}
+					go func() {
+						err := work(ctx, slots, time.Second)
+						if i == tt.leave {
+							if !errors.Is(err, context.Canceled) {
+								t.Errorf("the one who left: %v, want context.Canceled", err)
+							}
+							return
+						}
+						if err != nil {
+							t.Errorf("work %d: %v", i, err)
+						}
+						ends[i] = time.Since(start)
+					}()
+					synctest.Wait()
+				}
+				time.Sleep(500 * time.Millisecond)
+				leave()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if others := slices.Max(ends[:]); others != tt.wantOthers {
+					t.Errorf("the others had ended after %v, want %v", others, tt.wantOthers)
+				}
+			})
+		})
+	}
+}
+
+// The handler counts those in the queue too, and a request whose client has gone
+// leaves at once only if the service honours that.
+func TestHandlerCancelled(t *testing.T) {
+	for _, honours := range []bool{true, false} {
+		t.Run(fmt.Sprint("honours ", honours), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &Service{config: Config{Slots: 1, HonoursCancel: honours, Profile: profile}}
+				handler := s.replica()
+				ctx, gone := context.WithCancel(t.Context())
+				var codes [2]int
+				for i := range codes {
+					go func() {
+						r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody)
+						r.Header.Set(CallHeader, fmt.Sprint(i))
+						w := httptest.NewRecorder()
+						handler.ServeHTTP(w, r)
+						codes[i] = w.Code
+					}()
+					synctest.Wait()
+				}
+				time.Sleep(time.Millisecond)
+				synctest.Wait()
+				if n := s.Inside(); n != 2 {
+					t.Errorf("Inside() = %d, want 2", n)
+				}
+				gone()
+				synctest.Wait()
+				if left := s.Inside() == 0; left != honours {
+					t.Errorf("all left at once = %t, want %t", left, honours)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				visits, peak := s.Log()
+				if n := s.Inside(); n != 0 || peak != 2 || len(visits) != 2 {
+					t.Errorf("Inside() = %d, peak = %d, %d visits, want 0, 2, 2", n, peak, len(visits))
+				}
+				want := [2]int{http.StatusOK, http.StatusOK}
+				if honours {
+					want = [2]int{http.StatusServiceUnavailable, http.StatusServiceUnavailable}
+				}
+				if codes != want {
+					t.Errorf("codes = %v, want %v", codes, want)
+				}
+			})
+		})
+	}
+}
+
+func TestHandlerBadNumbers(t *testing.T) {
+	s := &Service{config: Config{Slots: 1, Profile: profile}}
+	for _, header := range []http.Header{
+		{},
+		{CallHeader: {"-1"}},
+		{CallHeader: {"1"}, AttemptHeader: {"two"}},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		r.Header = header
+		s.replica().ServeHTTP(w, r)
+		if w.Code != http.StatusBadRequest || s.peak != 0 {
+			t.Errorf("%v: status %d with a peak of %d, want 400 and 0", header, w.Code, s.peak)
+		}
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	good := Config{Replicas: 1, Slots: 1, Profile: profile}
+	for _, tt := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Replicas = 0 }, "downstream: Replicas 0 is below 1"},
+		{func(c *Config) { c.Slots = -2 }, "downstream: Slots -2 is below 1"},
+		{func(c *Config) { c.Profile.Mean = -1 }, "downstream: Profile.Mean -1ns is not positive"},
+		{func(c *Config) { c.Profile.Longest = 0 }, "downstream: Profile.Longest 0s is not positive"},
+	} {
+		c := good
+		tt.change(&c)
+		if _, err := Listen(c); err == nil || err.Error() != tt.want {
+			t.Errorf("Listen(%+v): %v, want %s", c, err, tt.want)
+		}
+	}
+}

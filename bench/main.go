@@ -1,0 +1,129 @@
+// Command bench shows what hedging and limits do to the tail of a real HTTP
+// service, and proves on the way that the limit held.
+//
+//	go run ./bench
+//
+// It starts a service with two replicas on loopback, in a process of its own, and
+// calls it through httpmw.NewTransport under five set-ups: no hedging, a
+// conservative delay, an aggressive one, a learnt delay with a budget, and the
+// same under an adaptive limit. Each meets the same arrivals and the same service
+// times. Latencies, costs and a verdict are printed at the end; -json writes
+// everything to a file as well.
+//
+// The load is light by default, so that it runs anywhere. How the set-ups differ
+// near and beyond what the service can take, and why an aggressive delay is not
+// the best one, is seen with
+//
+//	go run ./bench -slots 4 -cancel ignore
+//	go run ./bench -rate 2700
+//
+// Exit codes: 0, 1 if the run failed or a law was broken, 2 for bad flags, 130
+// after Ctrl-C, when the rows that were finished are printed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/downstream"
+)
+
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // as shells do: 128 and the number of SIGINT
+)
+
+func main() {
+	if downstream.IsChild() {
+		os.Exit(downstream.Main())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program, and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parseFlags(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(stderr, err)
+		return exitUsage
+	}
+	var file *jsonFile
+	if o.jsonPath != "" {
+		// Now, and not after a minute of work.
+		if file, err = createJSON(o.jsonPath); err != nil {
+			fmt.Fprintln(stderr, err)
+			return exitUsage
+		}
+	}
+	r := newReport(o, time.Now())
+	code := r.fill(ctx, stdout, stderr)
+	if file != nil {
+		if err := file.write(r); err != nil {
+			fmt.Fprintln(stderr, err)
+			return max(code, exitFailed)
+		}
+	}
+	return code
+}
+
+// fill runs all experiments, prints each round of them as soon as it is complete,
+// and returns the exit code. Whatever it returns, the report has the rows that
+// were finished.
+func (r *report) fill(ctx context.Context, stdout, stderr io.Writer) int {
+	s := r.Settings
+	if load := s.offeredLoad(); load > 0.9 {
+		fmt.Fprintf(stderr, "bench: the calls alone are %.0f %% of what the slots can take: expect queues, refusals and errors\n", 100*load)
+	}
+	modes := s.modes()
+	all := experiments()
+	p := newProgress(stderr, s, len(modes)*len(all))
+	code := exitOK
+	for _, mode := range modes {
+		round := round{Cancel: mode}
+		var failure error
+		for _, e := range all {
+			p.nextRow(e.Name, mode)
+			row, err := runRow(ctx, e, s, mode, p)
+			if err != nil {
+				failure = err
+				break
+			}
+			p.finished(row)
+			round.Rows = append(round.Rows, row)
+		}
+		round.judge()
+		r.Rounds = append(r.Rounds, round)
+		if len(round.Rows) > 0 {
+			if err := printRound(stdout, r, &round); err != nil {
+				fmt.Fprintln(stderr, "bench:", err)
+				return exitFailed
+			}
+		}
+		switch {
+		case failure != nil && ctx.Err() != nil:
+			r.Interrupted = true
+			fmt.Fprintf(stderr, "bench: interrupted: %d of %d rows were finished\n", r.rows(), len(modes)*len(all))
+			return exitInterrupted
+		case failure != nil:
+			fmt.Fprintln(stderr, "bench:", failure)
+			return exitFailed
+		case len(round.Verdict.Broken) > 0:
+			code = exitFailed
+		}
+	}
+	return code
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/downstream"
+)
+
+// TestMain lets the test binary be the downstream.
+func TestMain(m *testing.M) {
+	if downstream.IsChild() {
+		os.Exit(downstream.Main())
+	}
+	os.Exit(m.Run())
+}
+
+// shortSettings are the settings of a short row.
+func shortSettings() settings {
+	s := defaultSettings()
+	s.Duration = 500 * time.Millisecond
+	s.WarmUp = 300
+	return s
+}
+
+func silent(s settings) *progress { return newProgress(io.Discard, s, 1) }
+
+// A whole run, and the file that it writes.
+func TestRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.json")
+	if err := os.WriteFile(path, []byte(strings.Repeat("old ", 10_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout strings.Builder
+	args := strings.Fields("-rate 300 -duration 500ms -warmup 120 -json " + path)
+	if code := run(t.Context(), args, &stdout, t.Output()); code != exitOK {
+		t.Fatalf("exit code %d, want 0; output:\n%s", code, &stdout)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rounds) != 1 || len(r.Rounds[0].Rows) != 5 || r.Interrupted {
+		t.Fatalf("the report has %d rounds and %d rows, interrupted: %t", len(r.Rounds), r.rows(), r.Interrupted)
+	}
+	for i := range r.Rounds[0].Rows {
+		x := &r.Rounds[0].Rows[i]
+		name := x.Experiment.Name
+		if !strings.Contains(stdout.String(), name) {
+			t.Errorf("the table has no row %q", name)
+		}
+		if x.Calls != 150 || x.Errors != 0 {
+			t.Errorf("%s: %d calls, %d errors, want 150, 0", name, x.Calls, x.Errors)
+		}
+		// Each attempt comes to the server, unless it was cancelled on its way.
+		first := x.Requests - x.ExtraRequests
+		if first > x.Calls-x.Rejected || x.ExtraRequests > x.Hedges ||
+			x.Experiment.Covered && x.Requests != x.Calls-x.Rejected+x.Hedges {
+			t.Errorf("%s: %d + %d requests for %d calls and %d hedges", name, first, x.ExtraRequests, x.Calls, x.Hedges)
+		}
+		if x.P50 <= 0 || x.P50 > x.P95 || x.P95 > x.P99 || x.P99 > x.P999 || x.P999 > x.Max*1.001 {
+			t.Errorf("%s: percentiles %v, %v, %v, %v, %v", name, x.P50, x.P95, x.P99, x.P999, x.Max)
+		}
+		if x.PeakPermits < 1 || x.ServerPeak < 1 || x.PeakPermits > x.LimitMax || x.OverhangPeak > x.PeakPermits {
+			t.Errorf("%s: peaks %d, %d, %d under a limit of %d", name, x.PeakPermits, x.ServerPeak, x.OverhangPeak, x.LimitMax)
+		}
+		if x.Law.Grants < x.Calls || x.Law.Events < 4*x.Calls || x.Law.GrantsAbove != 0 {
+			t.Errorf("%s: %+v", name, x.Law)
+		}
+	}
+}
+
+// cancelAt cancels a context when a text is written to it.
+type cancelAt struct {
+	text   string
+	cancel context.CancelFunc
+}
+
+func (c *cancelAt) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), c.text) {
+		c.cancel()
+	}
+	return len(p), nil
+}
+
+// Ctrl-C leaves the finished rows, in the table and the file.
+func TestRunInterrupted(t *testing.T) {
+	for _, tt := range []struct {
+		name, at string
+		rows     int
+	}{
+		{"in the first warm-up", "row 1/5 no hedging (cancel honour): warm-up", 0},
+		{"in the second measuring", "row 2/5 conservative (cancel honour): measure", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			path := filepath.Join(t.TempDir(), "out.json")
+			var stdout strings.Builder
+			args := strings.Fields("-duration 200ms -warmup 50 -json " + path)
+			if code := run(ctx, args, &stdout, &cancelAt{tt.at, cancel}); code != exitInterrupted {
+				t.Errorf("exit code %d, want 130", code)
+			}
+			if got := strings.Contains(stdout.String(), rowNone); got != (tt.rows > 0) {
+				t.Errorf("the finished row was printed: %t, want %t:\n%s", got, tt.rows > 0, &stdout)
+			}
+			var r report
+			data, err := os.ReadFile(path)
+			if err := errors.Join(err, json.Unmarshal(data, &r)); err != nil {
+				t.Fatal(err)
+			}
+			if r.rows() != tt.rows || !r.Interrupted {
+				t.Errorf("the file has %d rows, interrupted: %t, want %d, true", r.rows(), r.Interrupted, tt.rows)
+			}
+		})
+	}
+}
+
+// The check is worth something only if it can fail: losers that are cancelled are
+// worked on to their end by a server that ignores that, and no permit covers them.
+func TestCheckSeesUncoveredWork(t *testing.T) {
+	var e experiment
+	for _, e = range experiments() {
+		if e.Name == "aggressive" {
+			break
+		}
+	}
+	e.Covered = true // a lie
+	s := shortSettings()
+	x, err := runRow(t.Context(), e, s, cancelIgnore, silent(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.Law.Excess == 0 || x.Law.Violations == 0 {
+		t.Errorf("uncovered work was not seen: %+v", x.Law)
+	}
+	r := round{Rows: []row{x}}
+	r.judge()
+	if len(r.Verdict.Broken) == 0 {
+		t.Error("the verdict has no broken law")
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import "fmt"
+
+const (
+	// The target: the tail is cut in half at the price of an eighth more requests.
+	targetRatio = 0.5
+	targetExtra = 12 // per cent
+
+	// maxLate is how late the generator may be in one call of a hundred before
+	// the figures are called in doubt.
+	maxLate = 3 // ms
+)
+
+// verdict is what comes of the rows of one round.
+type verdict struct {
+	// P99Ratio is the p99 of the adaptive row as a share of that without hedging,
+	// and 0 if one of the two is missing.
+	P99Ratio     float64 `json:"p99_ratio"`
+	ExtraPercent float64 `json:"extra_percent"`
+	TargetMet    bool    `json:"target_met"`
+	Calls        int     `json:"calls"`
+	Errors       int     `json:"errors"`
+	Rejected     int     `json:"rejected"`
+	// Broken names each law that did not hold, and is empty if all did.
+	Broken []string `json:"broken"`
+	// Notes are doubts about the figures.
+	Notes []string `json:"notes"`
+}
+
+// find returns the row of that name, or nil.
+func (r *round) find(name string) *row {
+	for i := range r.Rows {
+		if r.Rows[i].Experiment.Name == name {
+			return &r.Rows[i]
+		}
+	}
+	return nil
+}
+
+// judge fills in the verdict.
+func (r *round) judge() {
+	v := verdict{Broken: []string{}, Notes: []string{}}
+	if none, adaptive := r.find(rowNone), r.find(rowAdaptive); none != nil && adaptive != nil && none.P99 > 0 && adaptive.P99 > 0 {
+		v.P99Ratio = adaptive.P99 / none.P99
+		v.ExtraPercent = adaptive.ExtraPercent
+		v.TargetMet = v.P99Ratio <= targetRatio && v.ExtraPercent <= targetExtra
+	}
+	for i := range r.Rows {
+		x := &r.Rows[i]
+		v.Calls += x.Calls
+		v.Errors += x.Errors
+		v.Rejected += x.Rejected
+		name, l := x.Experiment.Name, x.Law
+		if l.Enforced && l.Excess > 0 {
+			v.Broken = append(v.Broken, fmt.Sprintf("%s: the server's count exceeded the permits by up to %d, after %d of %d events", name, l.Excess, l.Violations, l.Events))
+		}
+		if l.Enforced && l.ClockStepped {
+			v.Broken = append(v.Broken, fmt.Sprintf("%s: the wall clock was changed during the row, so nothing is proven; run again", name))
+		}
+		if l.GrantsAbove > 0 {
+			v.Broken = append(v.Broken, fmt.Sprintf("%s: %d of %d grants were above the limit in force", name, l.GrantsAbove, l.Grants))
+		}
+		if l.PeakAboveLimit > 0 {
+			v.Broken = append(v.Broken, fmt.Sprintf("%s: the permits exceeded the highest limit %d by %d", name, x.LimitMax, l.PeakAboveLimit))
+		}
+		if x.GeneratorLateP99 > maxLate {
+			v.Notes = append(v.Notes, fmt.Sprintf("%s: 1 %% of the calls were started more than %.1f ms late: this machine did not keep up", name, x.GeneratorLateP99))
+		}
+		if x.FirstError != "" {
+			v.Notes = append(v.Notes, fmt.Sprintf("%s: %d errors, the first: %s", name, x.Errors, x.FirstError))
+		}
+	}
+	r.Verdict = v
+}
+
+// lines tells the verdict in words.
+func (r *round) lines() []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	v := r.Verdict
+	if v.P99Ratio > 0 {
+		add("p99: %s %.1f ms is %.2f × %s %.1f ms, at %.1f %% extra requests (target: ≤ %.2f × at ≤ %d %%: %s)",
+			rowAdaptive, r.find(rowAdaptive).P99, v.P99Ratio, rowNone, r.find(rowNone).P99, v.ExtraPercent,
+			targetRatio, targetExtra, pick(v.TargetMet, "met", "MISSED"))
+	}
+	events, grants, excess, above := 0, 0, 0, 0
+	hidden, cancelled := 0, false
+	for i := range r.Rows {
+		l := r.Rows[i].Law
+		grants += l.Grants
+		above += l.GrantsAbove
+		if l.Enforced {
+			events += l.Events
+			excess = max(excess, l.Excess)
+		} else {
+			cancelled = true
+			hidden = max(hidden, l.Excess)
+		}
+	}
+	add("server count ≤ permits: %s (%d events checked, in the rows that cancel nothing)", pick(excess == 0, "yes", "NO"), events)
+	if cancelled {
+		add("in the rows that cancel their losers, up to %d requests at the server had no permit any more", hidden)
+	}
+	add("each grant below its limit: %s (%d grants)", pick(above == 0, "yes", "NO"), grants)
+	add("errors: %d of %d calls; rejected: %d", v.Errors, v.Calls, v.Rejected)
+	for _, n := range v.Notes {
+		add("note: %s", n)
+	}
+	for _, b := range v.Broken {
+		add("LAW BROKEN: %s", b)
+	}
+	return lines
+}
+
+func pick(yes bool, a, b string) string {
+	if yes {
+		return a
+	}
+	return b
+}
