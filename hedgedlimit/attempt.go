@@ -130,7 +130,7 @@ func (t *attempt) run() {
 // noteReturn notes that fn has returned and shows the latency to the delay.
 func (t *attempt) noteReturn(o permit.Outcome) {
 	now := time.Now()
-	callerErr := t.call.ctx.Err() // outside the lock: the context may be the user's code
+	callerErr := t.call.ctxErr() // outside the lock: the context may be the user's code
 	t.mu.Lock()
 	t.returned = now
 	switch {
@@ -171,13 +171,18 @@ func (t *attempt) latencyLocked() (latency time.Duration, censored bool) {
 	return end.Sub(t.granted), t.outcome != permit.Success
 }
 
-// report hands the end of fn to the caller's goroutine, or sees to it here if the
-// call was decided before. An attempt that failed is over, so its permit comes
-// back first: the next attempt may need it.
+// report ends the run. An attempt that failed is over, so its permit comes back
+// before the caller hears of it: the next attempt may need it.
 func (t *attempt) report() {
+	defer t.handOver() // also if a callback of the user calls Goexit
 	if t.failed() {
 		t.drop(permit.Success)
 	}
+}
+
+// handOver hands the end of fn to the caller's goroutine, or sees to it here if the
+// call was decided before.
+func (t *attempt) handOver() {
 	c := t.call
 	c.mu.Lock()
 	if !c.decided {
@@ -228,6 +233,9 @@ func (t *attempt) end() {
 	if outcome == permit.Success {
 		outcome = t.held
 	}
+	if outcome >= permit.NumOutcomes {
+		outcome = permit.Ignored // as the ledger takes it
+	}
 	event := AttemptEvent{
 		Number: t.number, Kind: t.kind,
 		Won: t.won, Lost: !t.decided.IsZero(), Outcome: outcome, Grant: t.grant,
@@ -243,8 +251,9 @@ func (t *attempt) end() {
 	t.cancel(nil) // frees what hangs on the context
 	h := t.call.hedger
 	event.Ended = time.Now()
-	t.permit.ReleaseAfter(event.Outcome, latency)
+	// Counted first: who finds nothing in flight finds the counts complete.
 	h.counts.ended[t.kind][event.Outcome].Add(1)
+	t.permit.ReleaseAfter(event.Outcome, latency)
 	if h.config.OnAttempt != nil {
 		h.guard(func() { h.config.OnAttempt(event) })
 	}
@@ -260,8 +269,9 @@ func (t *attempt) win() {
 
 // lose tells an attempt that the call was decided without it. If it has not ended
 // yet, its context is cancelled when drain is over, at once if that is 0. Beaten is
-// false if the end of the caller's context decided the call. It is called once at
-// most, by the goroutine of the caller.
+// false if the end of the caller's context decided the call, which ends that of the
+// attempt without more ado. It is called once at most, by the goroutine of the
+// caller.
 func (t *attempt) lose(now time.Time, drain time.Duration, beaten bool) {
 	t.mu.Lock()
 	if t.holds == 0 {
@@ -275,17 +285,22 @@ func (t *attempt) lose(now time.Time, drain time.Duration, beaten bool) {
 	t.mu.Unlock()
 	t.call.hedger.counts.lost[t.kind].Add(1)
 	t.permit.Abandon()
-	if drain == 0 {
+	switch {
+	case !beaten:
+		// The end of the caller's context reaches it by itself, and with its own
+		// cause.
+	case drain == 0:
 		t.stop()
-	} else {
+	default:
 		t.detach()
 	}
 }
 
-// stop cancels the context of a loser. Cancelling is not the end of its work.
+// stop cancels the context of a beaten loser. Cancelling is not the end of its
+// work.
 func (t *attempt) stop() {
 	t.mu.Lock()
-	if t.returned.IsZero() && t.beaten {
+	if t.returned.IsZero() {
 		t.canceled = time.Now()
 	}
 	t.mu.Unlock()
@@ -322,5 +337,11 @@ func (t *attempt) newContext() {
 		t.ctx = timed
 		t.cancel = func(cause error) { cancel(cause); stop() }
 	}
-	t.detach = context.AfterFunc(parent, func() { cancel(context.Cause(parent)) })
+	t.detach = context.AfterFunc(parent, func() {
+		deadline, ok := parent.Deadline()
+		if ok && parent.Err() == context.DeadlineExceeded && !time.Now().Before(deadline) { //nolint:errorlint // the sentinel itself
+			return // The attempt's own timer says so, and says it as a deadline.
+		}
+		cancel(context.Cause(parent))
+	})
 }

@@ -89,17 +89,19 @@ func (c *call) do() (winner int, err error) {
 	d := c.loop()
 	decided = true
 
-	c.settle(d)
 	switch {
 	case d.winner != nil:
 		h.counts.succeeded.Add(1)
-		return d.winner.number, nil
 	case d.ctxEnded:
 		h.counts.ctxEnd.Add(1)
 	default:
 		h.counts.failed.Add(1)
 	}
-	if d.panicked {
+	c.settle(d)
+	switch {
+	case d.winner != nil:
+		return d.winner.number, nil
+	case d.panicked:
 		panic(d.panicValue)
 	}
 	return 0, d.err
@@ -138,7 +140,7 @@ func (c *call) loop() decision {
 // look takes the reports that have come in, and decides the call if they or the
 // context do. Otherwise it returns how many attempts have failed since.
 func (c *call) look() (failed int, d decision, decided bool) {
-	ctxErr := c.ctx.Err() // outside the lock: the context may be the user's code
+	ctxErr := c.ctxErr() // outside the lock: the context may be the user's code
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	reports := c.reports
@@ -170,6 +172,19 @@ func (c *call) look() (failed int, d decision, decided bool) {
 	}
 	c.decided = true
 	return 0, d, true
+}
+
+// ctxErr is the error of the caller's context. One whose deadline has passed counts
+// as ended: its own timer may be about to fire, and that of an attempt that drains
+// has fired before it.
+func (c *call) ctxErr() error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if deadline, ok := c.ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // errorLocked is the error of a call whose attempts have failed: the bare error
@@ -213,7 +228,7 @@ func (c *call) next() (d decision, decided bool) {
 	}
 	// No attempt runs and none can start. Nothing can be reported any more.
 	c.lock()
-	if ctxErr := c.ctx.Err(); ctxErr != nil {
+	if ctxErr := c.ctxErr(); ctxErr != nil {
 		return decision{err: ctxErr, ctxEnded: true}, true
 	}
 	return decision{err: c.errorLocked()}, true
@@ -227,20 +242,23 @@ func (c *call) hedge() {
 		return
 	}
 	h := c.hedger
-	h.counts.due.Add(1)
 	now := time.Now()
+	late := c.tooLate(now)
+	paid := !late && h.config.Budget.Withdraw(now)
+	h.counts.due.Add(1) // after the user's code, which may not return
 	switch {
-	case c.tooLate(now):
+	case late:
 		c.skip(SkipDeadline)
 		return
-	case !h.config.Budget.Withdraw(now):
+	case !paid:
 		c.skip(SkipBudget)
 		return
 	}
 	p, ok := h.config.Limiter.TryAcquire(limiter.Hedge)
 	if !ok {
+		h.counts.skipped[SkipPermit].Add(1)
 		h.config.Budget.Refund(now)
-		c.skip(SkipPermit)
+		c.arm(minRearm)
 		return
 	}
 	if !c.hedged {
@@ -267,20 +285,22 @@ func (c *call) retry() error {
 		return errNoAttempt
 	}
 	h := c.hedger
-	h.counts.due.Add(1)
 	now := time.Now()
+	late := c.tooLate(now)
+	paid := !late && h.config.Budget.Withdraw(now)
+	h.counts.due.Add(1) // as in hedge
 	switch {
-	case c.tooLate(now):
+	case late:
 		h.counts.skipped[SkipDeadline].Add(1)
 		return errNoAttempt
-	case !h.config.Budget.Withdraw(now):
+	case !paid:
 		h.counts.skipped[SkipBudget].Add(1)
 		return errNoAttempt
 	}
 	p, err := h.config.Limiter.Acquire(c.ctx, limiter.Retry)
 	if err != nil {
-		h.config.Budget.Refund(time.Now())
 		h.counts.skipped[SkipPermit].Add(1)
+		h.config.Budget.Refund(time.Now())
 		return err
 	}
 	c.launch(limiter.Retry, p)

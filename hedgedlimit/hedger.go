@@ -101,7 +101,7 @@ type Stats struct {
 	// Started counts the attempts by kind; Won those whose result was returned,
 	// Lost those that ran when their call was decided without them.
 	Started, Won, Lost [limiter.NumKinds]uint64
-	// Ended counts the attempts that have ended and released their permit.
+	// Ended counts the attempts that have ended, each before its permit comes back.
 	Ended [limiter.NumKinds][permit.NumOutcomes]uint64
 	// Skipped counts the hedges and retries that were due and not sent.
 	Skipped [NumSkips]uint64

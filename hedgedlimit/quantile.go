@@ -13,8 +13,9 @@ const (
 	defaultQuantile   = 0.95
 	defaultMinSamples = 100
 	// Two windows are kept, so the estimate rests on one to two of them. 1,000
-	// samples put the error of a 95th percentile's rank at 0.7 points; 10 s keep
-	// a slow trickle from remembering last hour's latency.
+	// samples put the error of a 95th percentile's rank at 0.7 points. After 10 s
+	// the MinSamples that an estimate needs are enough, so that moderate traffic
+	// does not remember last hour's latency.
 	windowSamples = 1000
 	windowAge     = 10 * time.Second
 	// Working the quantile out scans the histogram, so it is done once in so many
@@ -102,7 +103,8 @@ func (e *quantile) observe(now time.Time, latency time.Duration, censored bool) 
 		e.now, e.before = new(gradient.Histogram), new(gradient.Histogram)
 		e.began = now
 	}
-	if e.now.Count() >= windowSamples || (now.Sub(e.began) >= windowAge && e.now.Count() > 0) {
+	n, enough := e.now.Count(), e.minSamples()
+	if n >= max(windowSamples, enough) || (n >= enough && now.Sub(e.began) >= windowAge) {
 		e.now, e.before = e.before, e.now
 		e.now.Reset()
 		e.began = now
@@ -118,14 +120,17 @@ func (e *quantile) observe(now time.Time, latency time.Duration, censored bool) 
 	}
 }
 
+func (e *quantile) minSamples() int {
+	if e.config.MinSamples == 0 {
+		return defaultMinSamples
+	}
+	return e.config.MinSamples
+}
+
 // refreshLocked works the estimate out anew. e.mu must be held.
 func (e *quantile) refreshLocked() {
-	minSamples := e.config.MinSamples
-	if minSamples == 0 {
-		minSamples = defaultMinSamples
-	}
-	if e.now.Count()+e.before.Count() < minSamples {
-		return // What was known stays known: it came from as many samples.
+	if e.now.Count()+e.before.Count() < e.minSamples() {
+		return // Only at first: a window that is put aside has as many.
 	}
 	e.fresh = 0
 	var both gradient.Histogram
