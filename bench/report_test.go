@@ -136,6 +136,8 @@ func TestJudge(t *testing.T) {
 		{name: "all is well", change: func([]row) {}, met: true, line: "server count ≤ permits: yes"},
 		{name: "tail not cut", change: func(r []row) { r[2].P99 = 40 }, line: "MISSED"},
 		{name: "too many requests", change: func(r []row) { r[2].ExtraPercent = 12.1 }, line: "MISSED"},
+		{name: "more refused", change: func(r []row) { r[2].Rejected = 72 }, line: "note: adaptive: 2.0 % of the calls were refused or failed"},
+		{name: "as many refused", change: func(r []row) { r[0].Errors, r[2].Rejected = 360, 360 }, met: true, line: "and 0.0 % more failures"},
 		{name: "no adaptive row", change: func(r []row) { r[2].Experiment.Name = "x" }, line: "errors: 0 of 10800 calls; rejected: 2"},
 		{name: "server beyond permits", change: func(r []row) { r[2].Law.Excess = 1 }, met: true, broken: 1, line: "server count ≤ permits: NO"},
 		{name: "grant above limit", change: func(r []row) { r[1].Law.GrantsAbove = 3 }, met: true, broken: 1, line: "each grant below its limit: NO"},

@@ -6,6 +6,9 @@ const (
 	// The target: the tail is cut in half at the price of an eighth more requests.
 	targetRatio = 0.5
 	targetExtra = 12 // per cent
+	// targetFailed is how many more calls in a hundred may be refused or fail: a
+	// tail is easily cut by turning callers away.
+	targetFailed = 0.1
 
 	// maxLate is how late the generator may be in one call of a hundred before
 	// the figures are called in doubt.
@@ -18,15 +21,21 @@ type verdict struct {
 	// and 0 if one of the two is missing.
 	P99Ratio     float64 `json:"p99_ratio"`
 	ExtraPercent float64 `json:"extra_percent"`
-	TargetMet    bool    `json:"target_met"`
-	Calls        int     `json:"calls"`
-	Errors       int     `json:"errors"`
-	Rejected     int     `json:"rejected"`
+	// MoreFailed is how many more calls in a hundred were refused or failed.
+	MoreFailed float64 `json:"more_failed_percent"`
+	TargetMet  bool    `json:"target_met"`
+	Calls      int     `json:"calls"`
+	Errors     int     `json:"errors"`
+	Rejected   int     `json:"rejected"`
 	// Broken names each law that did not hold, and is empty if all did.
 	Broken []string `json:"broken"`
 	// Notes are doubts about the figures.
 	Notes []string `json:"notes"`
 }
+
+// failedPercent is the share of the calls that brought the caller nothing. Their
+// latency is in no percentile.
+func (r *row) failedPercent() float64 { return share(r.Rejected+r.Errors, max(r.Calls, 1)) }
 
 // find returns the row of that name, or nil.
 func (r *round) find(name string) *row {
@@ -44,7 +53,8 @@ func (r *round) judge() {
 	if none, adaptive := r.find(rowNone), r.find(rowAdaptive); none != nil && adaptive != nil && none.P99 > 0 && adaptive.P99 > 0 {
 		v.P99Ratio = adaptive.P99 / none.P99
 		v.ExtraPercent = adaptive.ExtraPercent
-		v.TargetMet = v.P99Ratio <= targetRatio && v.ExtraPercent <= targetExtra
+		v.MoreFailed = adaptive.failedPercent() - none.failedPercent()
+		v.TargetMet = v.P99Ratio <= targetRatio && v.ExtraPercent <= targetExtra && v.MoreFailed <= targetFailed
 	}
 	for i := range r.Rows {
 		x := &r.Rows[i]
@@ -64,6 +74,9 @@ func (r *round) judge() {
 		if l.PeakAboveLimit > 0 {
 			v.Broken = append(v.Broken, fmt.Sprintf("%s: the permits exceeded the highest limit %d by %d", name, x.LimitMax, l.PeakAboveLimit))
 		}
+		if x.failedPercent() > 1 {
+			v.Notes = append(v.Notes, fmt.Sprintf("%s: %.1f %% of the calls were refused or failed, and are in no percentile", name, x.failedPercent()))
+		}
 		if x.GeneratorLateP99 > maxLate {
 			v.Notes = append(v.Notes, fmt.Sprintf("%s: 1 %% of the calls were started more than %.1f ms late: this machine did not keep up", name, x.GeneratorLateP99))
 		}
@@ -80,9 +93,9 @@ func (r *round) lines() []string {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	v := r.Verdict
 	if v.P99Ratio > 0 {
-		add("p99: %s %.1f ms is %.2f × %s %.1f ms, at %.1f %% extra requests (target: ≤ %.2f × at ≤ %d %%: %s)",
-			rowAdaptive, r.find(rowAdaptive).P99, v.P99Ratio, rowNone, r.find(rowNone).P99, v.ExtraPercent,
-			targetRatio, targetExtra, pick(v.TargetMet, "met", "MISSED"))
+		add("p99: %s %.1f ms is %.2f × %s %.1f ms, at %.1f %% extra requests and %.1f %% more failures (target: ≤ %.2f × at ≤ %d %% and ≤ %.1f %%: %s)",
+			rowAdaptive, r.find(rowAdaptive).P99, v.P99Ratio, rowNone, r.find(rowNone).P99, v.ExtraPercent, v.MoreFailed,
+			targetRatio, targetExtra, targetFailed, pick(v.TargetMet, "met", "MISSED"))
 	}
 	events, grants, excess, above := 0, 0, 0, 0
 	hidden, cancelled := 0, false
