@@ -68,11 +68,15 @@ type law struct {
 
 	primaries, extras int
 	taken             int     // withdrawals less refunds
-	lowest            float64 // of extras − ratio·primaries so far
+	lowest            float64 // of taken − ratio·primaries so far
 	panics            int
 }
 
+// broke notes a violation; the first few say it all.
 func (w *law) broke(format string, args ...any) {
+	if len(w.broken) == 5 {
+		return
+	}
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 }
 
@@ -177,6 +181,15 @@ func (w *law) granted(kind limiter.Kind, g permit.Grant) {
 	w.atOnce = w.atOnce || !g.Waited
 }
 
+// reason is the error of a context that has ended. Its deadline may have passed and
+// its timer not have fired yet.
+func (c *caller) reason() error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	return context.DeadlineExceeded
+}
+
 // decide notes that a call is to be decided now, if it was not before.
 func (c *caller) decide() {
 	if c.open && c.decisive.IsZero() {
@@ -211,7 +224,8 @@ func (w *law) fn(ctx context.Context, a hedgedlimit.Attempt, i int) (id, error) 
 			<-ended
 			time.Sleep(d)
 			w.mu.Lock()
-			if c.winner == k.number && !c.script.letsGo && c.ctx.Err() == nil && ctx.Err() != nil {
+			late := c.ctx.Err() != nil || !c.deadline.IsZero() && !time.Now().Before(c.deadline)
+			if c.winner == k.number && !c.script.letsGo && !late && ctx.Err() != nil {
 				w.broke("the context of winner %v ended before its work: %v", k, context.Cause(ctx))
 			}
 			w.mu.Unlock()
@@ -423,7 +437,7 @@ func (w *law) answer(i int, c *caller, got id, err error) {
 		if !anyEnded(failsFatal) {
 			w.broke("call %d returned %v", i, err)
 		}
-	case c.left.Equal(now) && err == c.ctx.Err(): //nolint:errorlint // ctx.Err() itself
+	case c.left.Equal(now) && err == c.reason(): //nolint:errorlint // the bare error
 		c.byCtx = true
 	case err == limiter.ErrLimitExceeded: //nolint:errorlint // the bare sentinel
 		if len(c.works) > 0 {

@@ -1,0 +1,214 @@
+package main
+
+// hedgedlimitFaults break the life of calls and attempts.
+var hedgedlimitFaults = []fault{
+	// Permits.
+	{
+		name: "the decision of the call releases a loser's permit", law: "L2", file: "hedgedlimit/attempt.go",
+		old: "	t.permit.Abandon()\n", new: "	t.permit.Abandon()\n	t.permit.Release(permit.Canceled)\n",
+	},
+	{
+		name: "cancelling a loser releases its permit", law: "L2", file: "hedgedlimit/attempt.go",
+		old: "	t.cancel(ErrLost)", new: "	t.permit.Release(permit.Canceled)\n	t.cancel(ErrLost)",
+	},
+	{
+		name: "the permit comes back before the result is discarded", law: "L1", file: "hedgedlimit/attempt.go",
+		old: "	defer t.drop(permit.Success) // also", new: "	t.drop(permit.Success) // also",
+	},
+	{
+		name: "an attempt ends in spite of a Hold", law: "L1", file: "hedgedlimit/attempt.go",
+		old: "	t.holds++\n", new: "",
+	},
+	{
+		name: "each release of a Hold counts", law: "L2", file: "hedgedlimit/attempt.go",
+		old: "		once.Do(func() { t.drop(o) })", new: "		_ = &once\n		t.drop(o)",
+	},
+	{
+		name: "a failed attempt keeps its permit", law: "L1", file: "hedgedlimit/attempt.go",
+		old: "	if t.failed() {\n		t.drop(permit.Success)\n	}\n",
+		new: "	if t.failed() {\n		time.AfterFunc(time.Second, func() { t.drop(permit.Success) })\n	}\n",
+	},
+	{
+		name: "a hedge is sent without a permit", law: "L3", file: "hedgedlimit/call.go",
+		old: "	p, ok := h.config.Limiter.TryAcquire(limiter.Hedge)\n	if !ok {", new: "	p, _ := h.config.Limiter.TryAcquire(limiter.Hedge)\n	if false {",
+	},
+	{
+		name: "a hedge takes from the reserve", law: "L4", file: "hedgedlimit/call.go",
+		old: "h.config.Limiter.TryAcquire(limiter.Hedge)", new: "h.config.Limiter.TryAcquire(limiter.Primary)",
+	},
+	{
+		name: "a hedge waits for its permit", law: "L4", file: "hedgedlimit/call.go",
+		old: "	p, ok := h.config.Limiter.TryAcquire(limiter.Hedge)\n",
+		new: "	p, refused := h.config.Limiter.Acquire(c.ctx, limiter.Retry)\n	ok := refused == nil\n",
+	},
+	{
+		name: "a retry does not wait for its permit", law: "retry", file: "hedgedlimit/call.go",
+		old: "h.config.Limiter.Acquire(c.ctx, limiter.Retry)", new: "h.config.Limiter.Acquire(c.ctx, limiter.Hedge)",
+	},
+	// Losers.
+	{
+		name: "a loser is not cancelled", law: "losers", file: "hedgedlimit/attempt.go",
+		old: "	case drain == 0:\n		t.stop()\n", new: "	case drain == 0:\n",
+	},
+	{
+		name: "draining has no bound", law: "losers", file: "hedgedlimit/attempt.go",
+		old: "		t.drain = time.AfterFunc(drain, t.stop)\n", new: "",
+	},
+	{
+		name: "the caller's later cancellation reaches a loser that drains", law: "losers", file: "hedgedlimit/attempt.go",
+		old: "	default:\n		t.detach()\n	}\n", new: "	}\n",
+	},
+	{
+		name: "the caller's deadline does not bound a loser that drains", law: "L13", file: "hedgedlimit/attempt.go",
+		old: "		t.ctx = timed\n", new: "		_ = timed\n",
+	},
+	{
+		name: "an attempt sees the caller's deadline pass as a cancellation", law: "L13", file: "hedgedlimit/attempt.go",
+		old: "			return // The attempt's own timer says so", new: "			// The attempt's own timer says so",
+	},
+	{
+		name: "the winner's context ends with the call", law: "L13", file: "hedgedlimit/attempt.go",
+		old: "	t.won = true\n	t.mu.Unlock()\n", new: "	t.won = true\n	t.mu.Unlock()\n	t.cancel(nil)\n",
+	},
+	{
+		name: "the context of an attempt outlives it", law: "L11", file: "hedgedlimit/attempt.go",
+		old: "	t.cancel(nil) // frees what hangs on the context\n", new: "",
+	},
+	{
+		name: "the caller waits for the losers", law: "L7", file: "hedgedlimit/call.go",
+		old: "		t.lose(now, drain, !d.ctxEnded)\n",
+		new: "		t.lose(now, drain, !d.ctxEnded)\n		for t.permit.Held() {\n			time.Sleep(time.Millisecond)\n		}\n",
+	},
+	// Decisions.
+	{
+		name: "the end of the caller's context does not end the call", law: "L7", file: "hedgedlimit/call.go",
+		old: "	case ctxErr != nil:\n		d.err", new: "	case ctxErr != nil && c.running == 0:\n		d.err",
+	},
+	{
+		name: "the end of the caller's context sends a hedge", law: "L7", file: "hedgedlimit/call.go",
+		old: "		case <-c.ctx.Done():\n		}\n", new: "		case <-c.ctx.Done():\n			c.hedge()\n		}\n",
+	},
+	{
+		name: "a fatal error counts as one that is not", law: "verdicts", file: "hedgedlimit/call.go",
+		old: "case t.panicked || t.verdict != NonFatal:", new: "case t.panicked:",
+	},
+	{
+		name: "every error is fatal", law: "verdicts", file: "hedgedlimit/call.go",
+		old: "case t.panicked || t.verdict != NonFatal:", new: "case t.failed():",
+	},
+	{
+		name: "an error hides a success of the same instant", law: "ties", file: "hedgedlimit/call.go",
+		old: "	case d.winner != nil:\n	case fatal != nil:\n", new: "	case d.winner != nil && fatal == nil:\n	case fatal != nil:\n		d.winner = nil\n",
+	},
+	{
+		name: "of two successes the last to come wins", law: "ties", file: "hedgedlimit/call.go",
+		old: "if d.winner == nil || t.number < d.winner.number {", new: "if true {",
+	},
+	{
+		name: "a skip ends the call", law: "L4", file: "hedgedlimit/call.go",
+		old: "		if timeout {\n			c.hedge()\n		}\n",
+		new: "		if timeout {\n			n := len(c.attempts)\n			c.hedge()\n			if len(c.attempts) == n {\n				c.lock()\n				return decision{err: errNoAttempt}\n			}\n		}\n",
+	},
+	{
+		name: "after a skip no hedge is due any more", law: "L4", file: "hedgedlimit/call.go",
+		old: "	c.hedger.counts.skipped[reason].Add(1)\n	c.arm(minRearm)\n", new: "	c.hedger.counts.skipped[reason].Add(1)\n",
+	},
+	{
+		name: "a failure does not start the next attempt", law: "verdicts", file: "hedgedlimit/call.go",
+		old: "	if c.running > 0 {\n		c.hedge()\n", new: "	if c.running > 0 {\n",
+	},
+	{
+		name: "a call that cannot go on waits for its delay", law: "L8", file: "hedgedlimit/call.go",
+		old: "	err := c.retry()\n	if err == nil {", new: "	err := c.retry()\n	if err == nil || c.ctx.Err() == nil && len(c.attempts) < c.maxAttempts {",
+	},
+	{
+		name: "refused hedges of no delay are due without a pause", law: "L15", file: "hedgedlimit/call.go",
+		old: "const minRearm = time.Millisecond", new: "const minRearm = time.Microsecond",
+	},
+	{
+		name: "one hedge more than MaxAttempts", law: "MaxAttempts", file: "hedgedlimit/call.go",
+		old: "	if len(c.attempts) >= c.maxAttempts {\n		c.disarm()\n		return\n	}\n	h := c.hedger",
+		new: "	if len(c.attempts) > c.maxAttempts {\n		c.disarm()\n		return\n	}\n	h := c.hedger",
+	},
+	{
+		name: "an attempt that cannot answer before the deadline is sent", law: "deadline", file: "hedgedlimit/call.go",
+		old: "	return deadline.Sub(now) <= usual\n", new: "	_ = deadline\n	_ = usual\n	return false\n",
+	},
+	// The budget.
+	{
+		name: "a hedge is sent without budget", law: "L9", file: "hedgedlimit/call.go",
+		old: "	paid := !late && h.config.Budget.Withdraw(now)\n	h.counts.due.Add(1) // after", new: "	paid := !late\n	h.counts.due.Add(1) // after",
+	},
+	{
+		name: "a retry is sent without budget", law: "L9", file: "hedgedlimit/call.go",
+		old: "	paid := !late && h.config.Budget.Withdraw(now)\n	h.counts.due.Add(1) // as", new: "	paid := !late\n	h.counts.due.Add(1) // as",
+	},
+	{
+		name: "a skipped hedge does not give its budget back", law: "L9", file: "hedgedlimit/call.go",
+		old: "		h.config.Budget.Refund(now)\n", new: "",
+	},
+	{
+		name: "a retry without a permit does not give its budget back", law: "L9", file: "hedgedlimit/call.go",
+		old: "		h.config.Budget.Refund(time.Now())\n", new: "",
+	},
+	{
+		name: "primaries pay nothing in", law: "L9", file: "hedgedlimit/call.go",
+		old: "	h.config.Budget.Deposit(time.Now())\n", new: "",
+	},
+	// Results.
+	{
+		name: "a late result is discarded twice", law: "L10", file: "hedgedlimit/attempt.go",
+		old: "	t.call.hedger.guard(func() { t.call.discard(t.number) })\n",
+		new: "	t.call.hedger.guard(func() { t.call.discard(t.number) })\n	t.call.hedger.guard(func() { t.call.discard(t.number) })\n",
+	},
+	{
+		name: "a late result is not discarded", law: "L10", file: "hedgedlimit/attempt.go",
+		old: "	if !t.failed() {\n		t.discard()\n	}\n", new: "	if !t.failed() {\n		t.drop(permit.Success)\n	}\n",
+	},
+	{
+		name: "the other result of a tie is not discarded", law: "L10", file: "hedgedlimit/call.go",
+		old: "			go t.discard()\n", new: "			t.drop(0)\n",
+	},
+	{
+		name: "losers that were cancelled are among the errors of a call", law: "errors", file: "hedgedlimit/call.go",
+		old: "		if t.seen && t.err != nil {", new: "		if t.err == nil {\n			errs = append(errs, ErrLost)\n		} else {",
+	},
+	// Code of the user that does not return.
+	{
+		name: "a panic is swallowed", law: "L10", file: "hedgedlimit/call.go",
+		old: "		panic(d.panicValue)\n", new: "		return 0, ErrGoexit\n",
+	},
+	{
+		name: "a panic is raised as text", law: "L10", file: "hedgedlimit/call.go",
+		old: "		panic(d.panicValue)\n", new: "		panic(errors.New(\"panic in an attempt\"))\n",
+	},
+	{
+		name: "OnPanic is not told of a panic of the function", law: "L10", file: "hedgedlimit/attempt.go",
+		old: "			t.call.hedger.panicked(v)\n", new: "",
+	},
+	{
+		name: "a panic counts as a success", law: "L12", file: "hedgedlimit/attempt.go",
+		old: "	o := permit.Ignored\n", new: "	o := permit.Success\n",
+	},
+	{
+		name: "Goexit of the function leaves the caller waiting", law: "L10", file: "hedgedlimit/attempt.go",
+		old: "	defer t.report()\n	t.run()\n", new: "	t.run()\n	t.report()\n",
+	},
+	{
+		name: "Goexit of a callback leaves the caller waiting", law: "L10", file: "hedgedlimit/attempt.go",
+		old: "	defer t.handOver() // also if a callback of the user calls Goexit\n	if t.failed() {\n		t.drop(permit.Success)\n	}\n",
+		new: "	if t.failed() {\n		t.drop(permit.Success)\n	}\n	t.handOver()\n",
+	},
+	{
+		name: "Goexit of the function counts as a result", law: "L10", file: "hedgedlimit/attempt.go",
+		old: "			t.err, t.verdict = ErrGoexit, Fatal\n", new: "			t.verdict = Fatal\n",
+	},
+	{
+		name: "a panic in the budget leaves attempts without a caller", law: "L10", file: "hedgedlimit/call.go",
+		old: "		c.lock()\n		c.settle(decision{})\n", new: "		c.settle(decision{})\n",
+	},
+	{
+		name: "a panic in Discard ends the process", law: "L10", file: "hedgedlimit/attempt.go",
+		old: "	t.call.hedger.guard(func() { t.call.discard(t.number) })\n", new: "	t.call.discard(t.number)\n",
+	},
+}

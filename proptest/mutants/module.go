@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// module is a copy of this module in a temporary folder.
+type module struct {
+	dir     string
+	timeout time.Duration
+	checks  int
+}
+
+// skipped are folders that are not part of the module, or whose tests are no judge
+// of it.
+var skipped = []string{".git", ".ci", "bench", "out", "testdata", "mutants"}
+
+// copyModule copies the Go files of the module at root, and its go.mod and go.sum.
+func copyModule(root string, timeout time.Duration, checks int) (m *module, err error) {
+	if _, err := os.Stat(filepath.Join(root, "hedgedlimit", "call.go")); err != nil {
+		return nil, fmt.Errorf("run it from the root of the module: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return nil, err
+	}
+	m = &module{dir: dir, timeout: timeout, checks: checks}
+	defer func() {
+		if err != nil {
+			m.remove()
+		}
+	}()
+	return m, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if slices.Contains(skipped, entry.Name()) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if base := entry.Name(); filepath.Ext(base) != ".go" && base != "go.mod" && base != "go.sum" {
+			return nil
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(dir, relative)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(target, text, 0o644)
+	})
+}
+
+func (m *module) remove() { _ = os.RemoveAll(m.dir) } // a temporary folder; nothing is to be done if it stays
+
+// sound makes sure that the tests pass without a fault: else they would show nothing.
+func (m *module) sound(ctx context.Context, faults []fault) error {
+	var all []string
+	for _, f := range faults {
+		all = append(all, f.judges()...)
+	}
+	slices.Sort(all)
+	for _, pkg := range slices.Compact(all) {
+		fmt.Fprintf(os.Stderr, "without a fault: %s\n", pkg)
+		caught, err := m.test(ctx, pkg)
+		if err != nil {
+			return err
+		}
+		if caught != "" {
+			return fmt.Errorf("without a fault, %s fails", caught)
+		}
+	}
+	return nil
+}
+
+// judges are the packages whose tests are to find f.
+func (f fault) judges() []string {
+	if len(f.packages) > 0 {
+		return f.packages
+	}
+	return []string{path.Dir(f.file)}
+}
+
+// try plants f, runs the tests and puts the file right again.
+func (m *module) try(ctx context.Context, f fault) (r result) {
+	start := time.Now()
+	r.fault = f
+	defer func() { r.took = time.Since(start) }()
+	name := filepath.Join(m.dir, filepath.FromSlash(f.file))
+	sound, err := os.ReadFile(name)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	if n := bytes.Count(sound, []byte(f.old)); n != 1 {
+		r.err = fmt.Errorf("stale mutant: its text occurs %d times in %s", n, f.file)
+		return r
+	}
+	faulty := bytes.Replace(sound, []byte(f.old), []byte(f.new), 1)
+	if r.err = os.WriteFile(name, faulty, 0o644); r.err != nil {
+		return r
+	}
+	for _, pkg := range f.judges() {
+		if r.caught, r.err = m.test(ctx, pkg); r.caught != "" || r.err != nil {
+			break
+		}
+	}
+	r.err = errors.Join(r.err, os.WriteFile(name, sound, 0o644))
+	return r
+}
+
+// test runs the tests of a package of the copy. It returns the first that failed, and
+// an empty string if all passed. That they do not compile is an error.
+//
+// The test binary is run by itself, and not by go test, so that it can be killed.
+func (m *module) test(ctx context.Context, pkg string) (failed string, err error) {
+	binary := filepath.Join(m.dir, "mutant.test")
+	if runtime.GOOS == "windows" {
+		binary += ".exe"
+	}
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", binary, "./"+pkg)
+	build.Dir = m.dir
+	build.Env = append(os.Environ(), "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s does not compile: %w\n%s", pkg, err, out)
+	}
+	test := exec.CommandContext(ctx, binary, "-test.v", "-test.short", "-test.failfast", "-test.timeout", m.timeout.String())
+	test.Dir = filepath.Join(m.dir, filepath.FromSlash(pkg))
+	test.Env = append(os.Environ(), fmt.Sprintf("RAPID_CHECKS=%d", m.checks), "RAPID_SHRINKTIME=1s", "RAPID_NOFAILFILE=true")
+	out, err := test.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return "", err
+	}
+	if err == nil || ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return firstFailure(string(out)), nil
+}
+
+// firstFailure finds in the output of a test binary the test that failed first, or
+// the one that ran when the process died.
+func firstFailure(output string) string {
+	running := "the process"
+	for line := range strings.Lines(output) {
+		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
+			return strings.Fields(name)[0]
+		}
+		if name, ok := strings.CutPrefix(line, "=== RUN "); ok {
+			running, _, _ = strings.Cut(strings.TrimSpace(name), "/")
+		}
+		if strings.HasPrefix(line, "panic: test timed out") {
+			return running + " (hangs)"
+		}
+	}
+	return running + " (crashes)"
+}
