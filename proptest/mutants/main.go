@@ -55,7 +55,7 @@ func main() {
 func run() error {
 	only := flag.String("run", "", "try only faults whose name or file matches this `regexp`")
 	list := flag.Bool("list", false, "list the faults and try none")
-	timeout := flag.Duration("timeout", time.Minute, "how long the tests of one package may run")
+	timeout := flag.Duration("timeout", 30*time.Second, "how long the tests of one package may run")
 	checks := flag.Int("checks", 1000, "how often each property is checked")
 	flag.Parse()
 	match, err := regexp.Compile(*only)

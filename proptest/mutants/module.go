@@ -144,9 +144,10 @@ func (m *module) test(ctx context.Context, pkg string) (failed string, err error
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s does not compile: %w\n%s", pkg, err, out)
 	}
-	test := exec.CommandContext(ctx, binary, "-test.v", "-test.short", "-test.failfast", "-test.timeout", m.timeout.String())
+	test := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run", "^(Test|Fuzz)", "-test.timeout", m.timeout.String())
 	test.Dir = filepath.Join(m.dir, filepath.FromSlash(pkg))
-	test.Env = append(os.Environ(), fmt.Sprintf("RAPID_CHECKS=%d", m.checks), "RAPID_SHRINKTIME=1s", "RAPID_NOFAILFILE=true")
+	test.Env = append(os.Environ(), "HOLDFAST_STRESS=100ms",
+		fmt.Sprintf("RAPID_CHECKS=%d", m.checks), "RAPID_SHRINKTIME=1s", "RAPID_NOFAILFILE=true")
 	out, err := test.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		return "", err
