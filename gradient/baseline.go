@@ -114,7 +114,12 @@ func (g *Gradient) learnOutside(s sample) {
 			b.learn(s, cleanRise)
 		}
 	case s.bad():
-	case g.limit < 2 && b.trusted:
+	case g.limit < 2 && !b.trusted:
+		// There is no queue of our own, and at 1 there is no probing further down:
+		// without this the limit could never be left again.
+		b.set(s)
+		b.trusted = true
+	case g.limit < 2:
 		// With one in flight there is no queue of our own. A much lower throughput
 		// says that the service is slower; else it is the queue of others.
 		up := 1.02

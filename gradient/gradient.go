@@ -117,7 +117,7 @@ func (g *Gradient) begin(s sample) Decision {
 	}
 	g.first = false
 	g.base.set(s)
-	g.base.trusted = s.clean
+	g.base.trusted = s.clean || g.limit < 2
 	g.prev = s
 	return g.decide(ReasonHold, move{to: g.limit})
 }

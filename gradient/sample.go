@@ -17,7 +17,8 @@ type sample struct {
 	cv2                float64
 	refused            float64 // share of primaries that got no permit
 	drops              int
-	dropShare          float64
+	dropShare          float64 // of the calls that ended
+	expiredShare       float64 // of those that the other side took on
 	saturated          bool
 	// clean: the limit was not needed, so there is no queue that it could shorten.
 	clean bool
@@ -45,7 +46,11 @@ func newSample(w *Window, limit float64) (sample, bool) {
 		drops: w.Drops, saturated: w.Saturated,
 	}
 	s.refused = float64(w.Refused) / float64(w.Refused+w.Admitted+1)
-	s.dropShare = min(1, float64(w.Drops)/float64(max(s.samples, 1)))
+	// Expired calls are among the samples, as lower bounds, and calls that the other
+	// side refused are not.
+	expired := min(w.Drops, w.Latency.Censored())
+	s.dropShare = min(1, float64(w.Drops)/float64(max(s.samples+w.Drops-expired, 1)))
+	s.expiredShare = min(1, float64(expired)/float64(max(s.samples, 1)))
 	q, known := w.Latency.Quantile(quantile)
 	s.q = q.Seconds()
 	below, belowKnown := w.Latency.Quantile(quantileBelow)

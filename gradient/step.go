@@ -116,7 +116,8 @@ func (g *Gradient) cut(s sample) move {
 	g.congested++
 	floor := 0.0
 	if g.base.trusted && s.x > 0 {
-		floor = (1 - s.dropShare) * (s.x*g.base.m + g.target(s.x))
+		// Throughput counts what was taken on; of that, the part in time is good.
+		floor = (1 - s.expiredShare) * (s.x*g.base.m + g.target(s.x))
 	}
 	to := g.limit * max(cutFloor, 1-dropCut*max(s.dropShare, minDropCut))
 	return move{to: max(to, min(floor, 1.2*g.limit))}

@@ -307,8 +307,21 @@ func (t *attempt) stop() {
 	t.cancel(ErrLost) // runs what users hung on the context: no lock is held
 }
 
-// launch starts the goroutine of an attempt under a permit already taken.
+// launch starts the goroutine of an attempt under a permit already taken. If the
+// caller's context, which may be the user's code, panics, nothing is started and
+// what was taken for the attempt is given back.
 func (c *call) launch(kind limiter.Kind, p limiter.Permit) {
+	launched := false
+	defer func() {
+		if launched {
+			return
+		}
+		p.Release(permit.Ignored)
+		if kind != limiter.Primary {
+			c.hedger.counts.skipped[SkipPermit].Add(1)
+			c.hedger.config.Budget.Refund(time.Now())
+		}
+	}()
 	t := &attempt{
 		call: c, number: len(c.attempts) + 1, kind: kind,
 		permit: p, grant: p.Grant(), granted: time.Now(),
@@ -318,6 +331,7 @@ func (c *call) launch(kind limiter.Kind, p limiter.Permit) {
 	c.attempts = append(c.attempts, t)
 	c.running++
 	c.hedger.counts.started[kind].Add(1)
+	launched = true
 	go t.main()
 }
 

@@ -64,7 +64,6 @@ func (c *call) do() (winner int, err error) {
 		h.counts.refused.Add(1)
 		return 0, err
 	}
-	c.launch(limiter.Primary, p)
 
 	decided := false
 	defer func() {
@@ -74,10 +73,14 @@ func (c *call) do() (winner int, err error) {
 		if decided {
 			return
 		}
-		// The user's delay or budget has panicked or called Goexit: attempts that
-		// run must not wait for a caller who will not come.
+		// The user's delay, budget or context has panicked or called Goexit:
+		// attempts that run must not wait for a caller who will not come.
 		v := recover()
-		h.counts.failed.Add(1)
+		if len(c.attempts) == 0 {
+			h.counts.refused.Add(1) // not even the primary was launched
+		} else {
+			h.counts.failed.Add(1)
+		}
 		c.lock()
 		c.settle(decision{})
 		if v != nil {
@@ -85,6 +88,7 @@ func (c *call) do() (winner int, err error) {
 			panic(v)
 		}
 	}()
+	c.launch(limiter.Primary, p)
 	h.config.Budget.Deposit(time.Now())
 	d := c.loop()
 	decided = true

@@ -3,6 +3,7 @@ package hedgedlimit
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/holdfast-go/holdfast/limiter"
@@ -81,6 +82,11 @@ type AttemptEvent struct {
 func (c *Config) validate() error {
 	if c.MaxAttempts < 0 || c.MaxAttempts > maxMaxAttempts {
 		return fmt.Errorf("hedgedlimit: MaxAttempts %d is not within 0 and %d", c.MaxAttempts, maxMaxAttempts)
+	}
+	for field, v := range map[string]any{"Budget": c.Budget, "Delay": c.Delay} {
+		if r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && r.IsNil() {
+			return fmt.Errorf("hedgedlimit: %s is a nil %T", field, v)
+		}
 	}
 	if c.Delay != nil {
 		if err := c.Delay.validate(); err != nil {

@@ -32,7 +32,8 @@ func NoHedge[T any]() CallOption[T] { return CallOption[T]{noHedge: true} }
 //   - limiter.ErrLimitExceeded or limiter.ErrClosed if the primary got no permit;
 //     fn has not been run then;
 //   - ctx.Err() if ctx ends before the call is decided, in whatever state the
-//     attempts are;
+//     attempts are; context.DeadlineExceeded once its deadline has passed, which may
+//     be an instant before ctx says so itself;
 //   - the error of the attempt if one has failed, unchanged, or an AttemptsError
 //     if more have;
 //
@@ -46,6 +47,8 @@ func NoHedge[T any]() CallOption[T] { return CallOption[T]{noHedge: true} }
 func Do[T any](ctx context.Context, h *Hedger, fn func(ctx context.Context, a Attempt) (T, error), options ...CallOption[T]) (T, error) {
 	var zero T
 	switch {
+	case ctx == nil:
+		return zero, errors.New("hedgedlimit: Do with a nil Context")
 	case h == nil:
 		return zero, errors.New("hedgedlimit: Do with a nil Hedger")
 	case fn == nil:

@@ -38,6 +38,18 @@ func (e *AttemptsError) Error() string {
 	return b.String()
 }
 
+// Timeout reports whether every attempt failed by a time-out, so that net.Error and
+// url.Error can tell.
+func (e *AttemptsError) Timeout() bool {
+	for _, err := range e.errs {
+		var t interface{ Timeout() bool }
+		if !errors.As(err, &t) || !t.Timeout() {
+			return false
+		}
+	}
+	return len(e.errs) > 0
+}
+
 // Verdict says what the failure of one attempt means for the call.
 type Verdict uint8
 

@@ -298,6 +298,17 @@ func TestCodeOfTheUserThatDoesNotReturn(t *testing.T) {
 // mark is the value of the panics above.
 type mark string
 
+// OnAttempt is told before the caller hears of a failure. That it exits must not keep
+// the caller waiting.
+func TestOnAttemptThatExitsDoesNotSwallowTheFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHedger(t, hedgedlimit.Config{OnAttempt: func(hedgedlimit.AttemptEvent) { goexit() }})
+		fail := step{takes: 10 * ms, err: errRetryable}
+		run(t, t.Context(), h, want{err: errRetryable, at: 20 * ms, started: []time.Duration{0, 10 * ms}}, fail, fail)
+		probe(t, h)
+	})
+}
+
 func TestPanicInOnPanicIsLoggedAndEndsThere(t *testing.T) {
 	var log strings.Builder
 	before := slog.Default()

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-go/holdfast/gradient"
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/limiter"
 	"github.com/holdfast-go/holdfast/permit"
@@ -185,6 +186,59 @@ func TestDelayFollowsTheLatency(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A hedge is seen mostly when it is quick, so hedges are left out.
+func TestHedgesDoNotTeachTheDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHedger(t, hedgedlimit.Config{Delay: hedgedlimit.Quantile(hedgedlimit.QuantileConfig{Quantile: 0.3})})
+		for i := range 2000 {
+			primary := step{takes: 100 * ms}
+			if i%2 == 1 {
+				primary.takes = time.Second // beaten by a hedge, once there are any
+			}
+			fn, _ := script(t, primary, step{takes: ms})
+			if _, err := hedgedlimit.Do(t.Context(), h, fn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if s := h.Stats(); !near(s.Delay, 100*ms) || s.Won[limiter.Hedge] < 900 {
+			t.Errorf("the delay is %v after primaries of 100 ms and more, and %d hedges of 1 ms", s.Delay, s.Won[limiter.Hedge])
+		}
+		probe(t, h)
+	})
+}
+
+// spy is an algorithm that keeps the mean latency of the last window.
+type spy struct{ mean time.Duration }
+
+func (s *spy) Start(time.Time) gradient.Decision {
+	return s.Next(time.Time{}, &gradient.Window{Latency: new(gradient.Histogram)})
+}
+func (s *spy) Next(_ time.Time, w *gradient.Window) gradient.Decision {
+	s.mean = w.Latency.Mean()
+	return gradient.Decision{Limit: 10, Reason: "spy", MinLength: time.Second}
+}
+
+// A loser that ignores its cancellation works on for nobody: what it shows of the
+// service ends when it was cancelled, though its permit stays out.
+func TestLatencyOfALoserEndsWithItsCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &spy{}
+		l, err := limiter.New(limiter.Config{Algorithm: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newHedger(t, hedgedlimit.Config{Limiter: l})
+		run(t, t.Context(), h, want{result: 2, at: 60 * ms, started: []time.Duration{0, 50 * ms}},
+			step{takes: 3 * time.Second, deaf: true, err: errRetryable}, step{takes: 10 * ms})
+		settle(3 * time.Second) // its end closes the window
+		if h.Stats().Ended[limiter.Primary][permit.Canceled] != 1 || s.mean != 60*ms {
+			t.Errorf("the limit learned a latency of %v; %+v", s.mean, h.Stats())
+		}
+		probe(t, h)
+	})
 }
 
 // The loop is closed: the hedges that the 95th percentile causes cut primaries

@@ -108,6 +108,10 @@ func (c *call) prepare(ctx context.Context, n int, w *work) (*http.Request, erro
 		return nil, errReturned
 	}
 	out := c.request.Clone(ctx)
+	if !c.retries {
+		// The caller may fill in the trailers while the only body is being read.
+		out.Trailer = c.request.Trailer
+	}
 	c.mu.Unlock()
 
 	if c.transport.options.header {

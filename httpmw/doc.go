@@ -20,7 +20,8 @@
 // reads a body to its end nor closes it keeps a permit, and when all are kept, no
 // request is let through. Close is mandatory, as it is with http.Client alone.
 // Stats shows the permits in flight. A response that was dropped unclosed is
-// closed once the garbage collector has found it, and counted as lost.
+// counted as lost when the garbage collector has found it, and closed by the next
+// use of the Transport after that; requests that wait already do not help.
 //
 // The latency that the limit and the hedge delay learn from ends at the headers:
 // how fast a caller reads says nothing about the host.

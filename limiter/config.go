@@ -3,6 +3,7 @@ package limiter
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/holdfast-go/holdfast/gradient"
@@ -72,9 +73,18 @@ type Change struct {
 	Reason gradient.Reason
 }
 
+// isNilPointer reports whether v is an interface around a nil pointer, which the
+// ignored error of a constructor leaves behind.
+func isNilPointer(v any) bool {
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}
+
 // validate names the first field that makes no sense, with its value.
 func (c *Config) validate() error {
 	switch {
+	case isNilPointer(c.Algorithm):
+		return fmt.Errorf("limiter: Algorithm is a nil %T", c.Algorithm)
 	case c.MaxWaiting < Unbounded:
 		return fmt.Errorf("limiter: MaxWaiting %d is below -1", c.MaxWaiting)
 	case c.MaxWait < 0:

@@ -143,9 +143,17 @@ func (l *Limiter) acquire(ctx context.Context) (permit.Permit, error) {
 func (l *Limiter) TryAcquire(kind Kind) (Permit, bool) {
 	reserve := 0
 	if kind == Hedge {
-		reserve = l.reserve()
+		reserve = l.reserve(l.pool.Limit())
 	}
 	x, ok := l.pool.TryAcquireLeaving(reserve)
+	if ok && kind == Hedge {
+		// The limit may have changed since the reserve was worked out. What counts
+		// is the limit of the grant.
+		if g := x.Grant(); g.InFlight+l.reserve(g.Limit) > g.Limit {
+			x.Release(permit.Ignored)
+			ok = false
+		}
+	}
 	if !ok {
 		l.reject(kind, rejectedLimit)
 		return Permit{}, false
@@ -153,13 +161,13 @@ func (l *Limiter) TryAcquire(kind Kind) (Permit, bool) {
 	return l.admit(x, kind), true
 }
 
-// reserve is how many permits a hedge must leave free under the limit in force.
-func (l *Limiter) reserve() int {
+// reserve is how many permits a hedge must leave free under a limit.
+func (l *Limiter) reserve(limit int) int {
 	switch l.config.Reserve {
 	case NoReserve:
 		return 0
 	case 0:
-		return max(1, l.pool.Limit()/10)
+		return max(1, limit/10)
 	}
 	return l.config.Reserve
 }
@@ -243,11 +251,19 @@ func (l *Limiter) closeWindow(now time.Duration) (change Change, changed bool) {
 	return Change{Old: w.Limit, New: d.Limit, Reason: d.Reason}, true
 }
 
-// catch reports a panic of a callback. It must be deferred.
+// catch reports a panic of a callback. It must be deferred. A panic of OnPanic
+// itself is logged and ends there.
 func (l *Limiter) catch() {
-	if v := recover(); v != nil {
-		l.config.OnPanic(v, debug.Stack())
+	v := recover()
+	if v == nil {
+		return
 	}
+	defer func() {
+		if w := recover(); w != nil {
+			slog.Error("limiter: panic in OnPanic", "panic", w, "while reporting", v)
+		}
+	}()
+	l.config.OnPanic(v, debug.Stack())
 }
 
 // Name returns the name that the limiter was configured with.

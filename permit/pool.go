@@ -133,32 +133,46 @@ func (p *Pool) AcquireWithin(ctx context.Context, maxWaiting int) (Permit, error
 	p.queue.push(w)
 	p.mu.Unlock()
 
+	// The context may be the user's code: it is never asked under the lock, and if
+	// it panics the place in the queue, or the permit, is given back all the same.
+	var err error
+	left := false
+	defer func() {
+		if !left {
+			p.leave(w)
+		}
+	}()
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
 	}
-	// Both may be ready, and select chooses at random: who comes first is
-	// decided here, under the lock that grants are made under.
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	granted := w.permit.pool != nil
-	if err := ctx.Err(); err != nil {
-		switch {
-		case granted:
-			// Granted and given up in the same instant. Taking the permit back
-			// through the ledger hands it to the next in the queue.
-			p.releaseLocked(w.permit, Ignored)
-		case w.queued:
-			// Nobody needs to be woken: while anyone waits, in flight is at the
-			// limit, and this changes neither.
-			p.queue.remove(w)
-		}
-		return Permit{}, err
+	// Both may be ready, and select chooses at random. A context that has ended
+	// counts, also if it did so only after the grant.
+	if err = ctx.Err(); err != nil {
+		return Permit{}, err // leave sees to the permit, if there is one
 	}
-	if !granted {
-		return Permit{}, ErrClosed // Close has emptied the queue.
+	left = true
+	// Without an error only ready can have woken us: the happening before it is a
+	// grant or Close, and both have written what is read here.
+	if w.permit.pool == nil {
+		return Permit{}, ErrClosed
 	}
 	return w.permit, nil
+}
+
+// leave takes w out of the queue. If it has been granted meanwhile, the permit goes
+// to the next: taking it back through the ledger hands it over.
+func (p *Pool) leave(w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case w.permit.pool != nil:
+		p.releaseLocked(w.permit, Ignored)
+	case w.queued:
+		// Nobody needs to be woken: while anyone waits, in flight is at the limit,
+		// and this changes neither.
+		p.queue.remove(w)
+	}
 }
 
 // Resize sets the limit to n. Everyone who now fits is granted before Resize
@@ -234,7 +248,7 @@ func (p *Pool) wakeLocked() {
 			return
 		}
 		w.permit = p.grantLocked(true)
-		close(w.ready) // The waiter takes mu again before it reads w.permit.
+		close(w.ready) // w.permit is written before, so the waiter may read it.
 	}
 }
 

@@ -81,8 +81,8 @@ var hedgedlimitFaults = []fault{
 	},
 	// Decisions.
 	{
-		name: "the end of the caller's context does not end the call", law: "L7", file: "hedgedlimit/call.go",
-		old: "	case ctxErr != nil:\n		d.err", new: "	case ctxErr != nil && c.running == 0:\n		d.err",
+		name: "the end of the caller's context does not wake it", law: "L7", file: "hedgedlimit/call.go",
+		old: "		case <-c.ctx.Done():\n		}\n", new: "		case <-context.Background().Done():\n		}\n",
 	},
 	{
 		name: "the end of the caller's context sends a hedge", law: "L7", file: "hedgedlimit/call.go",

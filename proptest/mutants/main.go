@@ -56,6 +56,7 @@ func run() error {
 	only := flag.String("run", "", "try only faults whose name or file matches this `regexp`")
 	list := flag.Bool("list", false, "list the faults and try none")
 	timeout := flag.Duration("timeout", 30*time.Second, "how long the tests of one package may run")
+	tests := flag.String("tests", "^(Test|Fuzz)", "let only tests that match this `regexp` find the faults")
 	checks := flag.Int("checks", 1000, "how often each property is checked")
 	flag.Parse()
 	match, err := regexp.Compile(*only)
@@ -78,7 +79,7 @@ func run() error {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	m, err := copyModule(".", *timeout, *checks)
+	m, err := copyModule(".", *timeout, *checks, *tests)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type module struct {
 	dir     string
 	timeout time.Duration
 	checks  int
+	tests   string // a regular expression
 }
 
 // skipped are folders that are not part of the module, or whose tests are no judge
@@ -28,7 +29,7 @@ type module struct {
 var skipped = []string{".git", ".ci", "bench", "out", "testdata", "mutants"}
 
 // copyModule copies the Go files of the module at root, and its go.mod and go.sum.
-func copyModule(root string, timeout time.Duration, checks int) (m *module, err error) {
+func copyModule(root string, timeout time.Duration, checks int, tests string) (m *module, err error) {
 	if _, err := os.Stat(filepath.Join(root, "hedgedlimit", "call.go")); err != nil {
 		return nil, fmt.Errorf("run it from the root of the module: %w", err)
 	}
@@ -36,7 +37,7 @@ func copyModule(root string, timeout time.Duration, checks int) (m *module, err 
 	if err != nil {
 		return nil, err
 	}
-	m = &module{dir: dir, timeout: timeout, checks: checks}
+	m = &module{dir: dir, timeout: timeout, checks: checks, tests: tests}
 	defer func() {
 		if err != nil {
 			m.remove()
@@ -144,7 +145,7 @@ func (m *module) test(ctx context.Context, pkg string) (failed string, err error
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s does not compile: %w\n%s", pkg, err, out)
 	}
-	test := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run", "^(Test|Fuzz)", "-test.timeout", m.timeout.String())
+	test := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run", m.tests, "-test.timeout", m.timeout.String())
 	test.Dir = filepath.Join(m.dir, filepath.FromSlash(pkg))
 	test.Env = append(os.Environ(), "HOLDFAST_STRESS=100ms",
 		fmt.Sprintf("RAPID_CHECKS=%d", m.checks), "RAPID_SHRINKTIME=1s", "RAPID_NOFAILFILE=true")
