@@ -245,11 +245,15 @@ func (t *attempt) end() {
 	if drain != nil {
 		drain.Stop()
 	}
-	if t.detach != nil {
-		t.detach()
-	}
-	t.cancel(nil) // frees what hangs on the context
 	h := t.call.hedger
+	// Both may reach into the caller's context, which may be the user's code: a
+	// panic there must not keep the permit.
+	h.guard(func() {
+		if t.detach != nil {
+			t.detach()
+		}
+	})
+	h.guard(func() { t.cancel(nil) }) // frees what hangs on the context
 	event.Ended = time.Now()
 	// Counted first: who finds nothing in flight finds the counts complete.
 	h.counts.ended[t.kind][event.Outcome].Add(1)
@@ -292,7 +296,7 @@ func (t *attempt) lose(now time.Time, drain time.Duration, beaten bool) {
 	case drain == 0:
 		t.stop()
 	default:
-		t.detach()
+		t.call.hedger.guard(func() { t.detach() }) // as in end
 	}
 }
 
@@ -304,7 +308,8 @@ func (t *attempt) stop() {
 		t.canceled = time.Now()
 	}
 	t.mu.Unlock()
-	t.cancel(ErrLost) // runs what users hung on the context: no lock is held
+	// Runs what users hung on the context: no lock is held.
+	t.call.hedger.guard(func() { t.cancel(ErrLost) })
 }
 
 // launch starts the goroutine of an attempt under a permit already taken. If the
