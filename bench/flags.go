@@ -75,7 +75,7 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // the error is returned, and usage is for -h
 	f.DurationVar(&s.Duration, "duration", s.Duration, "how long each of the five rows is measured")
-	f.Float64Var(&s.Rate, "rate", s.Rate, "calls a `second`, arriving at random (open loop)")
+	f.Float64Var(&s.Rate, "rate", s.Rate, "calls `a-second`, arriving at random (open loop)")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of arrivals and service times")
 	f.IntVar(&s.Slots, "slots", s.Slots, "worker slots of each of the two replicas")
 	f.StringVar(&s.Cancel, "cancel", s.Cancel, "whether the service stops work whose client has gone: honour, ignore, or both in turn")
@@ -108,9 +108,9 @@ func (s *settings) validate() error {
 	case s.Rate*s.Duration.Seconds() > maxCalls:
 		return fmt.Errorf("bench: -rate %v with -duration %v makes more than %d calls", s.Rate, s.Duration, maxCalls)
 	case s.Slots < 1 || s.Slots > maxSlots:
-		return fmt.Errorf("bench: -slots %d is not within 1 and %d", s.Slots, maxSlots)
+		return fmt.Errorf("bench: -slots %d is not between 1 and %d", s.Slots, maxSlots)
 	case s.WarmUp < 0 || s.WarmUp > maxCalls:
-		return fmt.Errorf("bench: -warmup %d is not within 0 and %d", s.WarmUp, maxCalls)
+		return fmt.Errorf("bench: -warmup %d is not between 0 and %d", s.WarmUp, maxCalls)
 	}
 	switch s.Cancel {
 	case cancelHonour, cancelIgnore, cancelBoth:

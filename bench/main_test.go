@@ -63,10 +63,11 @@ func TestRun(t *testing.T) {
 		if x.Calls != 150 || x.Errors != 0 {
 			t.Errorf("%s: %d calls, %d errors, want 150, 0", name, x.Calls, x.Errors)
 		}
-		// Each attempt comes to the server, unless it was cancelled on its way.
+		// Each primary comes to the server. A hedge need not: its call may have been
+		// decided before it was sent.
 		first := x.Requests - x.ExtraRequests
 		if first > x.Calls-x.Rejected || x.ExtraRequests > x.Hedges ||
-			x.Experiment.Covered && x.Requests != x.Calls-x.Rejected+x.Hedges {
+			x.Experiment.Covered && first != x.Calls-x.Rejected {
 			t.Errorf("%s: %d + %d requests for %d calls and %d hedges", name, first, x.ExtraRequests, x.Calls, x.Hedges)
 		}
 		if x.P50 <= 0 || x.P50 > x.P95 || x.P95 > x.P99 || x.P99 > x.P999 || x.P999 > x.Max*1.001 {

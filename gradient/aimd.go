@@ -118,7 +118,7 @@ func newBounds(initial, lowest, highest int) (bounds, error) {
 	case lowest < 1:
 		return bounds{}, fmt.Errorf("gradient: Min %d is below 1", lowest)
 	case highest < 1 || highest > maxMax:
-		return bounds{}, fmt.Errorf("gradient: Max %d is not within 1 and %d", highest, maxMax)
+		return bounds{}, fmt.Errorf("gradient: Max %d is not between 1 and %d", highest, maxMax)
 	case lowest > highest:
 		return bounds{}, fmt.Errorf("gradient: Min %d exceeds Max %d", lowest, highest)
 	}
@@ -126,7 +126,7 @@ func newBounds(initial, lowest, highest int) (bounds, error) {
 		initial = min(max(defaultInitial, lowest), highest)
 	}
 	if initial < lowest || initial > highest {
-		return bounds{}, fmt.Errorf("gradient: Initial %d is not within Min %d and Max %d", initial, lowest, highest)
+		return bounds{}, fmt.Errorf("gradient: Initial %d is not between Min %d and Max %d", initial, lowest, highest)
 	}
 	return bounds{initial: float64(initial), min: float64(lowest), max: float64(highest)}, nil
 }

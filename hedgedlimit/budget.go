@@ -96,11 +96,11 @@ type RatioBudget struct {
 func NewRatioBudget(config RatioConfig) (*RatioBudget, error) {
 	switch {
 	case math.IsNaN(config.Ratio) || config.Ratio < 0 || config.Ratio > 1:
-		return nil, fmt.Errorf("hedgedlimit: Budget: Ratio %v is not within 0 and 1", config.Ratio)
+		return nil, fmt.Errorf("hedgedlimit: Budget: Ratio %v is not between 0 and 1", config.Ratio)
 	case math.IsNaN(config.PerSecond) || config.PerSecond > 1000:
 		return nil, fmt.Errorf("hedgedlimit: Budget: PerSecond %v is not a number of at most 1000", config.PerSecond)
 	case config.Burst < 0 || config.Burst > maxTokens:
-		return nil, fmt.Errorf("hedgedlimit: Budget: Burst %d is not within 0 and %d", config.Burst, maxTokens)
+		return nil, fmt.Errorf("hedgedlimit: Budget: Burst %d is not between 0 and %d", config.Burst, maxTokens)
 	}
 	if config.Ratio == 0 {
 		config.Ratio = defaultRatio

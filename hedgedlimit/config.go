@@ -81,7 +81,7 @@ type AttemptEvent struct {
 // validate names the first field that makes no sense, with its value.
 func (c *Config) validate() error {
 	if c.MaxAttempts < 0 || c.MaxAttempts > maxMaxAttempts {
-		return fmt.Errorf("hedgedlimit: MaxAttempts %d is not within 0 and %d", c.MaxAttempts, maxMaxAttempts)
+		return fmt.Errorf("hedgedlimit: MaxAttempts %d is not between 0 and %d", c.MaxAttempts, maxMaxAttempts)
 	}
 	for field, v := range map[string]any{"Budget": c.Budget, "Delay": c.Delay} {
 		if r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && r.IsNil() {

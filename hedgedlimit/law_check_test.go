@@ -1,6 +1,7 @@
 package hedgedlimit_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/limiter"
+	"github.com/holdfast-go/holdfast/permit"
 )
 
 // Whatever attempts do, whenever callers come and leave, whoever else uses the
@@ -144,6 +146,82 @@ func (w *law) window() {
 		w.broke("L9: %d taken out for %d primaries", w.taken, w.primaries)
 	}
 	w.lowest = min(w.lowest, balance)
+}
+
+// onAttempt is told of the end of an attempt.
+func (w *law) onAttempt(c *caller, e hedgedlimit.AttemptEvent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := c.works[e.Number]
+	switch {
+	case x == nil || x.event != nil || x.kind != e.Kind:
+		w.broke("an event that is not to be: %+v", e)
+	case x.parts != 0 || !e.Ended.Equal(x.last):
+		w.broke("L2: released at %v with %d parts of the work running, the last ended at %v", e.Ended, x.parts, x.last)
+	case !e.Returned.Equal(x.returned) || e.Granted.After(x.began) || e.Outcome >= permit.NumOutcomes:
+		w.broke("event %+v of work %+v", e, *x)
+	}
+	if x != nil {
+		x.event = &e
+	}
+}
+
+// answer checks what a call has come to, in the instant in which Do returns (L7).
+func (w *law) answer(i int, c *caller, got id, err error) {
+	now := time.Now()
+	c.open, c.returned = false, now
+	if now.Equal(c.deadline) {
+		c.left = now // the test's own timer may be about to say so
+	}
+	if !c.decisive.IsZero() && !c.decisive.Equal(now) {
+		w.broke("L7: call %d was decided at %v and returned at %v", i, c.decisive, now)
+	}
+	ended := func(number int, how ending) bool {
+		x := c.works[number]
+		return x != nil && x.ends == how && x.returned.Equal(now)
+	}
+	anyEnded := func(how ending) bool {
+		for n := range c.works {
+			if ended(n, how) {
+				return true
+			}
+		}
+		return false
+	}
+	var p panicError
+	switch {
+	case err == nil:
+		c.winner = got.number
+		if got.call != i || !ended(got.number, succeeds) {
+			w.broke("call %d returned the result of %v", i, got)
+		}
+	case errors.As(err, &p):
+		if k, ok := p.value.(id); !ok || k.call != i || !ended(k.number, panics) {
+			w.broke("L10: call %d panicked with %v", i, p.value)
+		}
+	case errors.Is(err, hedgedlimit.ErrLost):
+		w.broke("call %d returned our reason for cancelling losers: %v", i, err)
+	case errors.Is(err, hedgedlimit.ErrGoexit):
+		if !anyEnded(exits) {
+			w.broke("call %d returned %v", i, err)
+		}
+	case errors.Is(err, errFatal):
+		if !anyEnded(failsFatal) {
+			w.broke("call %d returned %v", i, err)
+		}
+	case c.left.Equal(now) && err == c.reason(): //nolint:errorlint // the bare error
+		c.byCtx = true
+	case err == limiter.ErrLimitExceeded: //nolint:errorlint // the bare sentinel
+		if len(c.works) > 0 {
+			w.broke("call %d was refused after %d attempts", i, len(c.works))
+		}
+	case errors.Is(err, errRetryable):
+		if c.running > 0 {
+			w.broke("call %d failed with %d functions running: %v", i, c.running, err)
+		}
+	default:
+		w.broke("call %d returned %v", i, err)
+	}
 }
 
 // finish checks what must be true when all is over.

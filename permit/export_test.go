@@ -23,7 +23,7 @@ func (p *Pool) CheckInvariants() error {
 	case p.inFlight < 0:
 		return fmt.Errorf("in flight %d < 0", p.inFlight)
 	case p.overhang < 0 || p.overhang > p.inFlight:
-		return fmt.Errorf("overhang %d is not within 0 and in flight %d", p.overhang, p.inFlight)
+		return fmt.Errorf("overhang %d is not between 0 and in flight %d", p.overhang, p.inFlight)
 	case p.granted != uint64(p.inFlight)+released:
 		return fmt.Errorf("granted %d != in flight %d + released %d", p.granted, p.inFlight, released)
 	case queued != p.queue.len:

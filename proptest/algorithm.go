@@ -60,7 +60,7 @@ func TestAlgorithm(t *testing.T, lowest, highest int, make func() gradient.Algor
 		check := func(d, twin gradient.Decision) {
 			switch {
 			case d.Limit < lowest || d.Limit > highest:
-				t.Fatalf("limit %d is not within %d and %d: %+v", d.Limit, lowest, highest, d)
+				t.Fatalf("limit %d is not between %d and %d: %+v", d.Limit, lowest, highest, d)
 			case d.Settle < 0 || d.MinLength < 0 || d.MinSamples < 0:
 				t.Fatalf("a negative time or count: %+v", d)
 			case d.Reason == "":

@@ -52,7 +52,7 @@ func TestWrongMiddlewareIsFound(t *testing.T) {
 		"TestLeakOnPanic":         "permits were lost",
 		"TestTwoRunsOnePermit":    "given back early",
 		"TestRunsWithoutAPermit":  "or never taken",
-		"TestAlgorithmOutOfRange": "not within",
+		"TestAlgorithmOutOfRange": "not between",
 	} {
 		_, after, failed := strings.Cut(string(out), "--- FAIL: "+name+" ")
 		if !failed || !strings.Contains(after, fault) {

@@ -91,8 +91,7 @@ func run() error {
 	for i, f := range faults {
 		r := m.try(ctx, f)
 		if ctx.Err() != nil {
-			report(results)
-			return errors.New("interrupted")
+			return errors.Join(report(results), fmt.Errorf("interrupted after %d of %d faults", i, len(faults)))
 		}
 		results = append(results, r)
 		fmt.Fprintf(os.Stderr, "%3d/%d  %5.1fs  %s: %s\n", i+1, len(faults), r.took.Seconds(), f.name, r.verdict())
@@ -130,6 +129,6 @@ func report(results []result) error {
 	if bad > 0 {
 		return fmt.Errorf("%d of %d faults were not caught", bad, len(results))
 	}
-	fmt.Printf("all %d faults were caught\n", len(results))
+	fmt.Printf("%d faults were planted, all were caught\n", len(results))
 	return nil
 }

@@ -8,7 +8,7 @@ var permitFaults = []fault{
 	},
 	{
 		name: "a waiter that gives up stays in the queue and is handed a permit", law: "L6", file: "permit/pool.go",
-		old: "			p.queue.remove(w)\n", new: "",
+		old: "		p.queue.remove(w)\n", new: "",
 	},
 	{
 		name: "raising the limit wakes one waiter only", law: "L6", file: "permit/pool.go",
