@@ -9,7 +9,8 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "cancelling a loser releases its permit", law: "L2", file: "hedgedlimit/attempt.go",
-		old: "	t.cancel(ErrLost)", new: "	t.permit.Release(permit.Canceled)\n	t.cancel(ErrLost)",
+		old: "	t.call.hedger.guard(func() { t.cancel(ErrLost) })\n",
+		new: "	t.permit.Release(permit.Canceled)\n	t.call.hedger.guard(func() { t.cancel(ErrLost) })\n",
 	},
 	{
 		name: "the permit comes back before the result is discarded", law: "L1", file: "hedgedlimit/attempt.go",
@@ -56,7 +57,7 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "the caller's later cancellation reaches a loser that drains", law: "losers", file: "hedgedlimit/attempt.go",
-		old: "	default:\n		t.detach()\n	}\n", new: "	}\n",
+		old: "		t.call.hedger.guard(func() { t.detach() }) // as in end\n", new: "",
 	},
 	{
 		name: "the caller's deadline does not bound a loser that drains", law: "L13", file: "hedgedlimit/attempt.go",
@@ -72,7 +73,7 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "the context of an attempt outlives it", law: "L11", file: "hedgedlimit/attempt.go",
-		old: "	t.cancel(nil) // frees what hangs on the context\n", new: "",
+		old: "	h.guard(func() { t.cancel(nil) }) // frees what hangs on the context\n", new: "",
 	},
 	{
 		name: "the caller waits for the losers", law: "L7", file: "hedgedlimit/call.go",

@@ -8,7 +8,11 @@ var permitFaults = []fault{
 	},
 	{
 		name: "a waiter that gives up stays in the queue and is handed a permit", law: "L6", file: "permit/pool.go",
-		old: "		p.queue.remove(w)\n", new: "",
+		old: "	case w.queued:\n", new: "	case false:\n",
+	},
+	{
+		name: "a context that panics while it waits loses its permit", law: "L10", file: "permit/pool.go",
+		old: "		if !left {\n			p.leave(w)\n		}\n", new: "		if !left && recover() == nil {\n			p.leave(w)\n		}\n",
 	},
 	{
 		name: "raising the limit wakes one waiter only", law: "L6", file: "permit/pool.go",
