@@ -7,5 +7,5 @@
 //   - hedgedlimit for any other call that may be sent twice;
 //   - limiter for a worker pool or a call that is only to be limited;
 //   - permit and gradient for the ledger and the limit algorithms alone;
-//   - promlimit to see it all in Prometheus.
+//   - promlimit to see a limiter or a hedger in Prometheus.
 package holdfast
