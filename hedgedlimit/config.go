@@ -50,9 +50,10 @@ type Config struct {
 	OnAttempt func(AttemptEvent)
 
 	// OnPanic is told of every panic in code of the user that a call runs, with
-	// its stack. While the call is undecided, the panic is raised again in the
-	// caller, with the same value; later it ends there. Nil means an error in
-	// the default slog logger.
+	// its stack. A panic of the attempt's function, a classifier, the delay or the
+	// budget is raised again in the caller, with the same value, while the call is
+	// undecided; later ones, and those of OnAttempt and Discard, end there. Nil
+	// means an error in the default slog logger.
 	OnPanic func(value any, stack []byte)
 
 	_ struct{}

@@ -57,7 +57,8 @@ const (
 	// NonFatal: the next attempt, if any is left, may start now. It is the zero
 	// value.
 	NonFatal Verdict = iota
-	// Fatal: no attempt can do better. The call ends with this error.
+	// Fatal: no attempt can do better. The call ends with this error, and with those
+	// of the attempts that had failed before it.
 	Fatal
 )
 

@@ -2,6 +2,7 @@ package permit_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -47,6 +48,29 @@ func TestContextMayAskThePool(t *testing.T) {
 		synctest.Wait()
 		held.Release(permit.Success)
 		<-done
+		probe(t, pool)
+	})
+}
+
+// A context that is done and has no error breaks its contract; it must not break the
+// queue.
+func TestContextThatIsDoneWithoutAReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, 1)
+		held, _ := pool.TryAcquire()
+		done := make(chan struct{})
+		ctx := oddContext{Context: t.Context(), err: func() error { return nil }, done: func() <-chan struct{} { return done }}
+		errs := make(chan error, 1)
+		go func() {
+			_, err := pool.Acquire(ctx)
+			errs <- err
+		}()
+		synctest.Wait()
+		close(done)
+		if err := <-errs; !errors.Is(err, context.Canceled) {
+			t.Errorf("Acquire: %v", err)
+		}
+		held.Release(permit.Success)
 		probe(t, pool)
 	})
 }

@@ -142,8 +142,10 @@ func (p *Pool) AcquireWithin(ctx context.Context, maxWaiting int) (Permit, error
 			p.leave(w)
 		}
 	}()
+	woken := false
 	select {
 	case <-w.ready:
+		woken = true
 	case <-ctx.Done():
 	}
 	// Both may be ready, and select chooses at random. A context that has ended
@@ -151,9 +153,11 @@ func (p *Pool) AcquireWithin(ctx context.Context, maxWaiting int) (Permit, error
 	if err = ctx.Err(); err != nil {
 		return Permit{}, err // leave sees to the permit, if there is one
 	}
+	if !woken {
+		return Permit{}, context.Canceled // done, by a context that gives no reason
+	}
 	left = true
-	// Without an error only ready can have woken us: the happening before it is a
-	// grant or Close, and both have written what is read here.
+	// What closed ready, a grant or Close, had written before what is read here.
 	if w.permit.pool == nil {
 		return Permit{}, ErrClosed
 	}
