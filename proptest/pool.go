@@ -63,7 +63,8 @@ type Pool struct {
 // A failure says in words what went wrong and lists the steps that led there, the
 // shortest that were found:
 //
-//	#3 waits although 0 of 1 permits are out; limit 1: #1 tries: granted; #2 acquires; …
+//	#3 was served before #2, who came first
+//	after: limit 1; #1 acquires; granted: #1; #2 acquires; #3 acquires; #1 releases
 //
 // NewPool is called inside the bubble of a test (see [testing/synctest]) and must
 // make everything anew that the pool needs. The pool must wait by means that a
@@ -137,7 +138,7 @@ func (r *poolRecord) failf(format string, args ...any) {
 	}
 	r.fault = fmt.Sprintf(format, args...)
 	if len(r.story) > 0 {
-		r.fault += "; " + strings.Join(r.story, "; ")
+		r.fault += "\nafter: " + strings.Join(r.story, "; ")
 	}
 }
 

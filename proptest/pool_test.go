@@ -2,6 +2,8 @@ package proptest_test
 
 import (
 	"context"
+	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 
@@ -75,4 +77,99 @@ func TestChannel(t *testing.T) {
 			InFlight: func() int { return len(out) },
 		}
 	})
+}
+
+// A pool that wakes everybody whenever a permit comes back, so that the fastest
+// gets it.
+func TestStampede(t *testing.T) {
+	proptest.TestPool(t, func(limit int) proptest.Pool {
+		var mu sync.Mutex
+		free, back := limit, make(chan struct{})
+		try := func() (release func(), wait <-chan struct{}) {
+			mu.Lock()
+			defer mu.Unlock()
+			if free == 0 {
+				return nil, back
+			}
+			free--
+			return sync.OnceFunc(func() {
+				mu.Lock()
+				defer mu.Unlock()
+				free++
+				close(back)
+				back = make(chan struct{})
+			}), nil
+		}
+		return proptest.Pool{
+			TryAcquire: func() (func(), bool) {
+				release, _ := try()
+				return release, release != nil
+			},
+			Acquire: func(ctx context.Context) (func(), error) {
+				for {
+					release, wait := try()
+					if release != nil {
+						return release, nil
+					}
+					select {
+					case <-wait:
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				}
+			},
+			AnyOrder: true,
+		}
+	})
+}
+
+// The suite must find wrong pools, each by the subtest that is meant to, and in
+// words that fit the fault. All share one implementation, which passes without a
+// fault, and of which two pass where the order does not matter.
+func TestWrongPoolIsFound(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "./testdata/wrongpool",
+		"-rapid.nofailfile", "-rapid.shrinktime=5s", "-rapid.seed=1").CombinedOutput()
+	if err == nil {
+		t.Fatalf("the wrong pools pass:\n%s", out)
+	}
+	for _, wrong := range []struct{ name, fault string }{
+		{"TestOffByOne/all_at_once", "limit 1: 2 hold a permit"},
+		{"TestOffByOne/model", "invented"},
+		{"TestLastInFirstOut/model", "who came first"},
+		{"TestBargingTry/model", "overtook"},
+		{"TestNoWakeUp/all_at_once", "nobody will wake them"},
+		{"TestNoWakeUp/churn", "nobody will wake them"},
+		{"TestNoWakeUp/model", "after: limit"},
+		{"TestSecondRelease/model", "releases again"},
+		{"TestSecondRelease/release_at_once", "invented"},
+		{"TestSecondReleaseRaces/release_at_once", "invented"},
+		{"TestTryWaits/model", "must not wait does not return: TryAcquire"},
+		{"TestCheckThenAct/all_at_once", "hold a permit after all have asked"},
+		{"TestCancelEndsPermit/model", "after: limit"},
+		{"TestDeaf/model", "waits on although its context has ended"},
+		{"TestGrantLost/model", "lost"},
+		{"TestGrantLost/cancel_meets_grant", "the first has the permit: false, the second: false"},
+		{"TestLeavingWakesNobody/cancel_meets_grant", "the first has the permit: false, the second: false"},
+		{"TestLeavingTakesAlong/model", "sleep although 1 more fit"},
+		{"TestLeavingGivesBack/model", "invented"},
+		{"TestRaiseWakesOne/model", "resize to"},
+		{"TestInFlightIsWrong/model", "InFlight() ="},
+		{"TestCloseForgetsWaiters/model", "waits on after Close"},
+		{"TestCloseIsEarly/model", "Close returned <nil> with 1 of 1 permits out"},
+		{"TestGoroutineLeft", "goroutines are left"},
+	} {
+		_, after, failed := strings.Cut(string(out), "--- FAIL: "+wrong.name+" ")
+		text, _, _ := strings.Cut(after, "--- FAIL: ")
+		if !failed || !strings.Contains(text, wrong.fault) {
+			t.Errorf("%s was not found by %q", wrong.name, wrong.fault)
+		}
+	}
+	for _, right := range []string{"TestNoFault", "TestAnyOrder"} {
+		if strings.Contains(string(out), "--- FAIL: "+right) {
+			t.Errorf("%s fails: what is right was found wrong", right)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
 }

@@ -29,17 +29,19 @@ func (s poolStep) GoString() string {
 }
 
 func poolScripts(sample Pool) *rapid.Generator[[]poolStep] {
-	todo := []string{"acquire", "try", "release", "cancel", "cancel a holder", "release again", "acquire late", "sleep"}
+	todo := []string{"acquire", "try", "release", "cancel", "release again", "acquire late", "cancel a holder", "sleep"}
 	if sample.Resize != nil {
-		todo = append(todo, "resize")
+		todo = slices.Insert(todo, 3, "resize")
 	}
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) poolStep {
+	// A slice of slices, since a slice alone has six elements on average.
+	some := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) poolStep {
 		return poolStep{
 			do:     rapid.SampledFrom(todo).Draw(t, "do"),
 			pick:   rapid.IntRange(0, 5).Draw(t, "pick"),
 			atOnce: rapid.Bool().Draw(t, "at once"),
 		}
-	}), 1, 50)
+	}), 1, 20)
+	return rapid.Map(rapid.SliceOfN(some, 1, 20), func(s [][]poolStep) []poolStep { return slices.Concat(s...) })
 }
 
 // asker is one who asks for a permit. The fields of the second group are written by
@@ -231,7 +233,7 @@ func (m *poolModel) settle() {
 	case len(granted) > want:
 		m.failf("a permit too many: %v granted with %s, %d fit", granted, m.out(), want)
 	case len(granted) < want:
-		m.failf("%v: granted, %v: waiting, with %s before: %d more fit, and sleep", granted, still, m.out(), want-len(granted))
+		m.failf("%v sleep although %d more fit: the limit is %d, and %d permits are out", still, want-len(granted), m.limit, len(m.held)+len(granted))
 	case len(granted) > 0 && len(still) > 0 && granted[len(granted)-1].id > still[0].id && !m.pool.AnyOrder:
 		m.failf("%v was served before %v, who came first", granted[len(granted)-1], still[0])
 	}
@@ -279,8 +281,11 @@ func (m *poolModel) close() {
 		m.release(0)
 	}
 	synctest.Wait()
-	if !closed || err != nil {
-		m.failf("every permit came back: Close returned: %v, error: %v", closed, err)
+	switch {
+	case !closed:
+		m.failf("Close does not return although every permit has come back")
+	case err != nil:
+		m.failf("Close returned the error %q when every permit had come back", err)
 	}
 	m.inFlight(m.pool, 0)
 }

@@ -66,7 +66,7 @@ func (c *crowd) work(release, during func()) {
 // Many ask in the same instant, and hold what they get until all have asked. Then
 // the rest follow one another.
 func raceAllAtOnce(r *poolRecord, newPool func(int) Pool) {
-	for round := 0; round < 200 && r.fault == ""; round++ {
+	for round := 0; round < 400 && r.fault == ""; round++ {
 		limit := 1 + round%4
 		p, c, hold := newPool(limit), newCrowd(), make(chan struct{})
 		for range 3 + limit {
@@ -110,10 +110,11 @@ func (r *poolRecord) rest(p Pool, c *crowd, limit int) {
 
 // Eight goroutines release one permit in the same instant.
 func raceReleaseAtOnce(r *poolRecord, newPool func(int) Pool) {
-	for round := 0; round < 300 && r.fault == ""; round++ {
+	for round := 0; round < 400 && r.fault == ""; round++ {
 		limit := 1 + round%3
 		p, c := newPool(limit), newCrowd()
 		var releases []func()
+		r.doing = "TryAcquire with a permit free"
 		for range limit {
 			release, ok := p.TryAcquire()
 			if !ok {
@@ -139,8 +140,9 @@ func raceReleaseAtOnce(r *poolRecord, newPool func(int) Pool) {
 // The only permit is released while the first of two waiters leaves. It goes to
 // one of them, whoever comes first.
 func raceCancelMeetsGrant(r *poolRecord, newPool func(int) Pool) {
-	for round := 0; round < 400 && r.fault == ""; round++ {
+	for round := 0; round < 600 && r.fault == ""; round++ {
 		p, c := newPool(1), newCrowd()
+		r.doing = "TryAcquire with a permit free"
 		release, ok := p.TryAcquire()
 		if !ok {
 			r.failf("TryAcquire refused with 0 of 1 permits out")
@@ -183,7 +185,7 @@ func raceCancelMeetsGrant(r *poolRecord, newPool func(int) Pool) {
 
 // Callers come and go in every way while the limit moves.
 func raceChurn(r *poolRecord, newPool func(int) Pool) {
-	const most, callers, times = 4, 8, 150
+	const most, callers, times = 4, 8, 300
 	p, c := newPool(most), newCrowd()
 	for who := range callers {
 		c.add(func() {
