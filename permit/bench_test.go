@@ -1,62 +1,155 @@
 package permit_test
 
 import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/holdfast-go/holdfast/permit"
 )
 
-// The rival of a pool with a fixed limit is semaphore.Weighted: run both with
+// The rivals stand in the same run, so that a ratio can be read off whatever the
+// machine: semaphore.Weighted for a fixed size, and floor, the least that any
+// limiter pays for a latency sample (one atomic add and two readings of the
+// monotonic clock).
 //
-//	go test -run '^$' -bench 'Acquire|Refusal' -count 10 ./permit
-func BenchmarkAcquireRelease(b *testing.B) {
-	b.Run("pool", func(b *testing.B) {
-		pool := newPool(b, 1<<20)
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				p, err := pool.Acquire(b.Context())
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				p.Release(permit.Success)
-			}
-		})
-	})
-	b.Run("semaphore", func(b *testing.B) {
-		s := semaphore.NewWeighted(1 << 20)
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if err := s.Acquire(b.Context(), 1); err != nil {
-					b.Error(err)
-					return
-				}
-				s.Release(1)
-			}
-		})
+//	go test -run '^$' -bench . -count 10 ./permit | tee new.txt; benchstat -col /impl new.txt
+
+// parallel runs op in n goroutines until the benchmark is over.
+func parallel(b *testing.B, n int, op func()) {
+	b.Helper()
+	b.ReportAllocs()
+	if n == 1 {
+		for b.Loop() {
+			op()
+		}
+		return
+	}
+	b.SetParallelism(max(1, n/runtime.GOMAXPROCS(0)))
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			op()
+		}
 	})
 }
 
+var crowds = []int{1, 2, 16, 256, 4096}
+
+// BenchmarkFixed takes and releases a permit at a fixed size that is never
+// reached, without looking at the time.
+func BenchmarkFixed(b *testing.B) {
+	for _, n := range crowds {
+		b.Run(fmt.Sprintf("goroutines=%d/impl=holdfast", n), func(b *testing.B) {
+			pool := newPool(b, 1<<20)
+			ctx := b.Context()
+			parallel(b, n, func() {
+				p, err := pool.Acquire(ctx)
+				if err != nil {
+					panic(err)
+				}
+				p.Release(permit.Success)
+			})
+		})
+		b.Run(fmt.Sprintf("goroutines=%d/impl=semaphore", n), func(b *testing.B) {
+			s := semaphore.NewWeighted(1 << 20)
+			ctx := b.Context()
+			parallel(b, n, func() {
+				if err := s.Acquire(ctx, 1); err != nil {
+					panic(err)
+				}
+				s.Release(1)
+			})
+		})
+	}
+}
+
+// BenchmarkSampled also learns how long each permit was held.
+func BenchmarkSampled(b *testing.B) {
+	for _, n := range crowds {
+		b.Run(fmt.Sprintf("goroutines=%d/impl=holdfast", n), func(b *testing.B) {
+			pool := newPool(b, 1<<20)
+			base := time.Now()
+			ctx := b.Context()
+			parallel(b, n, func() {
+				p, err := pool.Acquire(ctx)
+				if err != nil {
+					panic(err)
+				}
+				start := time.Since(base)
+				if time.Since(base)-start < 0 {
+					panic("the clock went back")
+				}
+				p.Release(permit.Success)
+			})
+		})
+		b.Run(fmt.Sprintf("goroutines=%d/impl=floor", n), func(b *testing.B) {
+			var inFlight struct {
+				_ [64]byte
+				n atomic.Int64
+				_ [64]byte
+			}
+			base := time.Now()
+			parallel(b, n, func() {
+				inFlight.n.Add(1)
+				start := time.Since(base)
+				if time.Since(base)-start < 0 {
+					panic("the clock went back")
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkRefusal asks for a permit when none is free.
 func BenchmarkRefusal(b *testing.B) {
-	b.Run("pool", func(b *testing.B) {
-		pool := newPool(b, 1)
-		p, _ := pool.TryAcquire()
-		defer p.Release(permit.Success)
-		b.ReportAllocs()
-		for b.Loop() {
-			pool.TryAcquire()
-		}
-	})
-	b.Run("semaphore", func(b *testing.B) {
-		s := semaphore.NewWeighted(1)
-		s.TryAcquire(1)
-		b.ReportAllocs()
-		for b.Loop() {
+	for _, n := range crowds {
+		b.Run(fmt.Sprintf("goroutines=%d/impl=holdfast", n), func(b *testing.B) {
+			pool := newPool(b, 1)
+			p, _ := pool.TryAcquire()
+			defer p.Release(permit.Success)
+			parallel(b, n, func() { pool.TryAcquire() })
+		})
+		b.Run(fmt.Sprintf("goroutines=%d/impl=semaphore", n), func(b *testing.B) {
+			s := semaphore.NewWeighted(1)
 			s.TryAcquire(1)
+			parallel(b, n, func() { s.TryAcquire(1) })
+		})
+	}
+}
+
+// BenchmarkHandOff has 64 goroutines want few permits, so that nearly every one
+// is handed over in the queue.
+func BenchmarkHandOff(b *testing.B) {
+	crowd := func(b *testing.B, acquire func(context.Context) error, release func()) {
+		b.ReportAllocs()
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		var left atomic.Int64
+		left.Store(int64(b.N))
+		var all sync.WaitGroup
+		b.ResetTimer()
+		for range 64 {
+			all.Go(func() {
+				for left.Add(-1) >= 0 {
+					if acquire(ctx) != nil {
+						panic("refused")
+					}
+					release()
+				}
+			})
 		}
-	})
+		all.Wait()
+	}
+	for _, limit := range []int{1, 8} {
+		b.Run(fmt.Sprintf("limit=%d/impl=semaphore", limit), func(b *testing.B) {
+			s := semaphore.NewWeighted(int64(limit))
+			crowd(b, func(ctx context.Context) error { return s.Acquire(ctx, 1) }, func() { s.Release(1) })
+		})
+	}
 }

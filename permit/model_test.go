@@ -15,6 +15,7 @@ import (
 // caller is one goroutine that asks for a permit. Its fields below result are
 // written by that goroutine and read by the test after synctest.Wait.
 type caller struct {
+	n      int // permits wanted
 	cancel context.CancelFunc
 	result permit.Permit
 	err    error
@@ -33,47 +34,90 @@ type model struct {
 	overhang []*caller
 	waiting  []*caller // oldest first
 	granted  int
+	refused  int
 	released [permit.NumOutcomes]int
+	asked    []*caller       // everyone who ever asked in a goroutine
 	returned []permit.Permit // handles that must do nothing any more
+}
+
+// size is how many permits the callers of a list hold or want.
+func size(list []*caller) (n int) {
+	for _, c := range list {
+		n += c.n
+	}
+	return n
+}
+
+func (m *model) inFlight() int { return size(m.held) }
+
+func (m *model) hold(c *caller) {
+	m.held = append(m.held, c)
+	m.granted += c.n
 }
 
 // grant moves whoever fits from the queue to the holders, oldest first.
 func (m *model) grant() {
-	for len(m.waiting) > 0 && len(m.held) < m.limit {
-		m.held = append(m.held, m.waiting[0])
+	for len(m.waiting) > 0 && m.inFlight()+m.waiting[0].n <= m.limit {
+		m.hold(m.waiting[0])
 		m.waiting = m.waiting[1:]
-		m.granted++
 	}
 }
 
 // ask starts an Acquire in a goroutine of its own.
-func (m *model) ask(maxWaiting int) *caller {
+func (m *model) ask(n int, acquire func(context.Context) (permit.Permit, error)) *caller {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &caller{cancel: cancel}
+	c := &caller{n: n, cancel: cancel}
+	m.asked = append(m.asked, c)
 	go func() {
-		if maxWaiting < 0 {
-			c.result, c.err = m.pool.Acquire(ctx)
-		} else {
-			c.result, c.err = m.pool.AcquireWithin(ctx, maxWaiting)
-		}
+		c.result, c.err = acquire(ctx)
 		c.done = true
 	}()
 	synctest.Wait()
 	return c
 }
 
-func (m *model) acquire(t *rapid.T, maxWaiting int) {
-	c := m.ask(maxWaiting)
+func (m *model) refuse(c *caller, err error) {
+	m.want(c, err)
+	m.refused++
+}
+
+func (m *model) acquire(t *rapid.T) {
+	m.enter(m.ask(1, m.pool.Acquire), -1)
+}
+
+func (m *model) acquireN(t *rapid.T) {
+	n := rapid.IntRange(1, 4).Draw(t, "n")
+	m.enter(m.ask(n, func(ctx context.Context) (permit.Permit, error) { return m.pool.AcquireN(ctx, n) }), -1)
+}
+
+func (m *model) acquireWithin(t *rapid.T) {
+	maxWaiting := rapid.IntRange(0, 3).Draw(t, "max waiting")
+	m.enter(m.ask(1, func(ctx context.Context) (permit.Permit, error) { return m.pool.AcquireWithin(ctx, maxWaiting) }), maxWaiting)
+}
+
+// enter says what must have become of a caller who has just asked.
+func (m *model) enter(c *caller, maxWaiting int) {
 	switch {
 	case m.closed:
-		m.want(c, permit.ErrClosed)
-	case len(m.waiting) == 0 && len(m.held) < m.limit:
-		m.held = append(m.held, c)
-		m.granted++
+		m.refuse(c, permit.ErrClosed)
+	case c.n > m.limit:
+		m.refuse(c, permit.ErrTooMany)
+	case len(m.waiting) == 0 && m.inFlight()+c.n <= m.limit:
+		m.hold(c)
+		m.granting(c)
 	case maxWaiting >= 0 && len(m.waiting) >= maxWaiting:
-		m.want(c, permit.ErrQueueFull)
+		m.refuse(c, permit.ErrQueueFull)
 	default:
 		m.waiting = append(m.waiting, c)
+	}
+}
+
+// granting compares what a permit says of its grant with what the model knows, at the
+// time of the grant.
+func (m *model) granting(c *caller) {
+	want := permit.Grant{InFlight: m.inFlight(), Limit: m.limit}
+	if got := c.result.Grant(); got != want {
+		m.t.Fatalf("Grant() = %+v, want %+v", got, want)
 	}
 }
 
@@ -88,17 +132,17 @@ func (m *model) want(c *caller, err error) {
 
 func (m *model) try(t *rapid.T, reserve int) {
 	p, ok := m.pool.TryAcquireLeaving(reserve)
-	want := !m.closed && len(m.waiting) == 0 && m.limit-len(m.held) > reserve
+	want := !m.closed && len(m.waiting) == 0 && m.limit-m.inFlight() > reserve
 	if ok != want {
-		t.Fatalf("TryAcquireLeaving(%d) = %v with %d of %d held and %d waiting", reserve, ok, len(m.held), m.limit, len(m.waiting))
+		t.Fatalf("TryAcquireLeaving(%d) = %v with %d of %d held and %d waiting", reserve, ok, m.inFlight(), m.limit, len(m.waiting))
 	}
-	if ok {
-		m.held = append(m.held, &caller{cancel: func() {}, result: p, done: true})
-		m.granted++
-		if g := p.Grant(); g.InFlight != len(m.held) || g.Limit != m.limit {
-			t.Fatalf("Grant() = %+v with %d of %d held", g, len(m.held), m.limit)
-		}
+	if !ok {
+		m.refused++
+		return
 	}
+	c := &caller{n: 1, cancel: func() {}, result: p, done: true}
+	m.hold(c)
+	m.granting(c)
 }
 
 func pick[T any](t *rapid.T, list []T, label string) (int, T) {
@@ -115,7 +159,7 @@ func (m *model) release(t *rapid.T) {
 	if !c.result.Release(o) {
 		t.Fatalf("the first Release of a held permit reports false")
 	}
-	m.released[o]++
+	m.released[o] += c.n
 	m.end(i)
 	m.grant()
 }
@@ -138,7 +182,7 @@ func (m *model) again(t *rapid.T) {
 	if p.Release(permit.Success) {
 		t.Fatalf("a spent permit was released again")
 	}
-	if p.Held() || p.Grant() != (permit.Grant{}) {
+	if p.Held() {
 		t.Fatalf("a spent permit says it is held")
 	}
 }
@@ -156,10 +200,18 @@ func (m *model) resize(t *rapid.T) {
 	if err := m.pool.Resize(n); (err != nil) != (n < 1) {
 		t.Fatalf("Resize(%d): %v", n, err)
 	}
-	if n >= 1 {
-		m.limit = n
-		m.grant()
+	if n < 1 {
+		return
 	}
+	m.limit = n
+	synctest.Wait()
+	m.waiting = slices.DeleteFunc(m.waiting, func(c *caller) bool {
+		if c.n > n {
+			m.want(c, permit.ErrTooMany)
+		}
+		return c.n > n
+	})
+	m.grant()
 }
 
 // leave cancels a caller who waits.
@@ -169,6 +221,7 @@ func (m *model) leave(t *rapid.T) {
 	synctest.Wait()
 	m.want(c, context.Canceled)
 	m.waiting = slices.Delete(m.waiting, i, i+1)
+	m.grant() // a head that was too heavy held up the rest
 }
 
 // stay cancels the context of a holder, which must change nothing.
@@ -192,16 +245,16 @@ func (m *model) race(t *rapid.T) {
 	for _, step := range steps {
 		step()
 	}
-	m.released[permit.Success]++
+	m.released[permit.Success] += c.n
 	m.end(i)
 	synctest.Wait()
 	if head.err != nil {
 		m.want(head, context.Canceled)
 		m.waiting = m.waiting[1:]
 		// If it was granted in between, the ledger shows a grant given up.
-		if gave := int(m.pool.Stats().Released[permit.Ignored]) - m.released[permit.Ignored]; gave == 1 {
-			m.granted++
-			m.released[permit.Ignored]++
+		if gave := int(m.pool.Stats().Released[permit.Ignored]) - m.released[permit.Ignored]; gave == head.n {
+			m.granted += head.n
+			m.released[permit.Ignored] += head.n
 		}
 	}
 	m.grant()
@@ -231,8 +284,8 @@ func (m *model) check(t *rapid.T) {
 	}
 	got := m.pool.Stats()
 	want := permit.Stats{
-		Limit: m.limit, InFlight: len(m.held), Waiting: len(m.waiting), Overhang: len(m.overhang),
-		Granted: uint64(m.granted), Closed: m.closed,
+		Limit: m.limit, InFlight: m.inFlight(), Waiting: len(m.waiting), Overhang: size(m.overhang),
+		Granted: uint64(m.granted), Refused: uint64(m.refused), Closed: m.closed,
 	}
 	for o, n := range m.released {
 		want.Released[o] = uint64(n)
@@ -261,9 +314,16 @@ func checkLedger(t *rapid.T) {
 			t.Fatal(err)
 		}
 		m := &model{t: t, pool: pool, limit: limit}
+		// Also if a check fails: goroutines that still wait would hide why.
+		defer func() {
+			for _, c := range m.asked {
+				c.cancel()
+			}
+		}()
 		t.Repeat(map[string]func(*rapid.T){
-			"acquire":        func(t *rapid.T) { m.acquire(t, -1) },
-			"acquire within": func(t *rapid.T) { m.acquire(t, rapid.IntRange(0, 3).Draw(t, "max waiting")) },
+			"acquire":        m.acquire,
+			"acquire within": m.acquireWithin,
+			"acquire n":      m.acquireN,
 			"try":            func(t *rapid.T) { m.try(t, 0) },
 			"try leaving":    func(t *rapid.T) { m.try(t, rapid.IntRange(0, 5).Draw(t, "reserve")) },
 			"release":        m.release,
@@ -280,7 +340,7 @@ func checkLedger(t *rapid.T) {
 		for len(m.held) > 0 || len(m.waiting) > 0 {
 			for _, c := range slices.Clone(m.held) {
 				c.result.Release(permit.Success)
-				m.released[permit.Success]++
+				m.released[permit.Success] += c.n
 				m.end(slices.Index(m.held, c))
 			}
 			synctest.Wait()

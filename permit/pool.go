@@ -3,9 +3,10 @@ package permit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 var (
@@ -16,16 +17,12 @@ var (
 	// ErrQueueFull is returned by AcquireWithin when no permit is free at once
 	// and as many callers as allowed are waiting already.
 	ErrQueueFull = errors.New("permit: too many callers are waiting")
+
+	// ErrTooMany is returned by AcquireN when it asks for more permits than the
+	// limit, or when the limit falls below what it asks for while it waits: it
+	// could wait for ever, and everyone behind it.
+	ErrTooMany = errors.New("permit: more permits wanted at once than the limit")
 )
-
-// Config describes a pool.
-type Config struct {
-	// Limit is how many permits may be out at first. It must be at least 1;
-	// there is no default. Resize changes it later.
-	Limit int
-
-	_ struct{}
-}
 
 // A Pool hands out permits, at most as many as its limit, in the order in which
 // they were asked for.
@@ -38,63 +35,82 @@ type Config struct {
 // called from any number of goroutines. The Release of a permit synchronizes
 // before the return of the Acquire that is granted its place, so what the old
 // holder wrote is seen by the new one.
+//
+// A permit that is free at once costs no lock and no allocation (BenchmarkFixed),
+// a refusal one load and its count (BenchmarkRefusal), and a hand-over in the queue
+// two allocations (BenchmarkHandOff).
 type Pool struct {
-	// mu is a leaf: nothing is called and nobody is waited for while it is held.
+	// gate decides every admission, and every release ends with it. It is written by
+	// every goroutine, and so has its cache line for itself.
+	gate atomic.Uint64
+	_    [56]byte
+
+	// Immutable after NewPool.
+	config    Config
+	timed     bool
+	cells     []cell // the books: who holds a permit, and what came back
+	cellShift uint
+
+	leaked atomic.Uint64 // permits whose handle is gone
+
+	// mu guards the queue and the flags of the gate. It is taken before cell.mu if
+	// both are. No foreign code runs and nobody is waited for while it is held, but
+	// for Stats, which waits for calls that are between two steps of their own.
 	mu sync.Mutex
 
-	// All fields below are guarded by mu.
-
-	limit    int // Invariant: 1 ≤ limit.
-	inFlight int // Invariant: inFlight == number of tokens that are held ≥ 0.
-	overhang int // Invariant: overhang == number of held tokens that are abandoned; 0 ≤ overhang ≤ inFlight.
+	// Guarded by mu.
 
 	// queue holds those who wait, oldest first.
-	// Invariant, whenever mu is free: queue.len > 0 implies inFlight ≥ limit.
+	// Invariant, whenever mu is free: the head does not fit the gate, or a release
+	// that made room has seen the waiting flag and is on its way to mu.
+	// Invariant: n ≤ limit for every waiter, so that none waits for what cannot come.
 	queue queue
-
-	// granted and released are counted apart, so that
-	// granted == inFlight + Σ released can fail if the ledger is wrong.
-	granted  uint64
-	released [NumOutcomes]uint64
-
-	// free are tokens that nobody holds. A token is either here or held.
-	free *token
-
-	// closed never becomes false again. Invariant: closed implies queue.len == 0.
-	closed bool
 	// idle is made by the first Close that finds permits out, and closed when
-	// closed && inFlight == 0.
+	// the gate is closed and in flight is 0.
 	idle chan struct{}
 }
 
-// NewPool returns a pool with the limit of config, nothing in flight and nobody
-// waiting. It fails, and returns nil, if the limit is below 1.
+// NewPool returns a pool with nothing in flight and nobody waiting. It fails, and
+// returns nil, if a field of config is out of its range.
 func NewPool(config Config) (*Pool, error) {
-	if config.Limit < 1 {
-		return nil, fmt.Errorf("permit: Limit %d is below 1", config.Limit)
+	if err := config.validate(); err != nil {
+		return nil, err
 	}
-	return &Pool{limit: config.Limit}, nil
+	p := &Pool{config: config, timed: !config.Base.IsZero()}
+	p.cells, p.cellShift = newCells()
+	p.gate.Store(uint64(newGate(config.Limit)))
+	return p, nil
 }
+
+func (p *Pool) load() gate { return gate(p.gate.Load()) }
+
+func (p *Pool) swap(old, new gate) bool { return p.gate.CompareAndSwap(uint64(old), uint64(new)) }
 
 // TryAcquire takes a permit if one is free at once, and returns false otherwise.
 // It never waits, and it refuses while anyone waits, even if there is room for
 // an instant: a newcomer must not overtake. On false nothing is held and the
 // returned permit is the zero value, whose methods do nothing.
-func (p *Pool) TryAcquire() (Permit, bool) { return p.TryAcquireLeaving(0) }
+func (p *Pool) TryAcquire() (Permit, bool) { return p.try(1, 0) }
 
 // TryAcquireLeaving is TryAcquire for work that others come before: it takes a
 // permit only if at least reserve more would still be free afterwards. The check
 // and the grant are one decision. A negative reserve counts as 0.
-func (p *Pool) TryAcquireLeaving(reserve int) (Permit, bool) {
-	reserve = max(reserve, 0)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// limit − inFlight may be negative after a Resize, and reserve may be huge:
-	// compared in this form nothing can overflow.
-	if p.closed || p.queue.len > 0 || p.limit-p.inFlight <= reserve {
-		return Permit{}, false
+func (p *Pool) TryAcquireLeaving(reserve int) (Permit, bool) { return p.try(1, max(reserve, 0)) }
+
+// try decides by one load whether it refuses, and by one swap whether it admits.
+func (p *Pool) try(n, reserve int) (Permit, bool) {
+	if x, refused, ok := p.admit(n, reserve, newcomer); ok {
+		return x, true
+	} else if refused&newcomer == gateFrozen && refused.fits(n, reserve) {
+		// There is room, but Stats is reading: mu is free as soon as it has done so.
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if x, _, ok := p.admit(n, reserve, newcomer); ok {
+			return x, true
+		}
 	}
-	return p.grantLocked(false), true
+	p.cell().refused.Add(1)
+	return Permit{}, false
 }
 
 // Acquire takes a permit, and waits for one in first-in first-out order if none
@@ -105,37 +121,147 @@ func (p *Pool) TryAcquireLeaving(reserve int) (Permit, bool) {
 // If ctx ends in the instant of the grant, Acquire returns the context's error
 // and the permit goes to the next in the queue.
 func (p *Pool) Acquire(ctx context.Context) (Permit, error) {
-	return p.AcquireWithin(ctx, math.MaxInt)
-}
-
-// AcquireWithin is Acquire with a bounded queue: it returns ErrQueueFull at once
-// if no permit is free and maxWaiting or more callers wait already. The check and
-// the place in the queue are one decision.
-func (p *Pool) AcquireWithin(ctx context.Context, maxWaiting int) (Permit, error) {
 	// Asked first, so that work whose caller has gone never starts.
 	if err := ctx.Err(); err != nil {
 		return Permit{}, err
 	}
-	p.mu.Lock()
-	switch {
-	case p.closed:
-		p.mu.Unlock()
-		return Permit{}, ErrClosed
-	case p.queue.len == 0 && p.inFlight < p.limit:
-		x := p.grantLocked(false)
-		p.mu.Unlock()
+	if x, _, ok := p.admit(1, 0, newcomer); ok {
 		return x, nil
+	}
+	return p.wait(ctx, 1, math.MaxInt)
+}
+
+// AcquireWithin is Acquire with a bounded queue: it returns ErrQueueFull at once
+// if no permit is free and maxWaiting or more callers wait already. The check and
+// the place in the queue are one decision. A negative maxWaiting counts as 0.
+func (p *Pool) AcquireWithin(ctx context.Context, maxWaiting int) (Permit, error) {
+	if err := ctx.Err(); err != nil {
+		return Permit{}, err
+	}
+	x, refused, ok := p.admit(1, 0, newcomer)
+	if ok {
+		return x, nil
+	}
+	if maxWaiting <= 0 && refused&gateClosed == 0 && (refused&gateWaiting != 0 || !refused.fits(1, 0)) {
+		p.cell().refused.Add(1)
+		return Permit{}, ErrQueueFull // as cheap as TryAcquire
+	}
+	return p.wait(ctx, 1, maxWaiting)
+}
+
+// AcquireN is Acquire for work that weighs as much as n: it takes n permits as one,
+// which are released together and counted as n everywhere. While it is the head of
+// the queue and does not fit, those behind it wait, as in x/sync's semaphore. It
+// fails if n is below 1, and returns ErrTooMany if n exceeds the limit when it asks
+// or falls to exceed it while it waits. On error nothing is held.
+//
+// Work of weight 1 pays nothing for this.
+func (p *Pool) AcquireN(ctx context.Context, n int) (Permit, error) {
+	if n == 1 {
+		return p.Acquire(ctx)
+	}
+	if err := checkLimit("AcquireN", n); n < 1 {
+		return Permit{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Permit{}, err
+	}
+	return p.wait(ctx, n, math.MaxInt)
+}
+
+// What keeps a call of admit out, whether it fits or not.
+const (
+	newcomer = gateClosed | gateWaiting | gateFrozen
+	// holder of mu: it is the one who sets the other flags.
+	holder = gateClosed
+)
+
+// admit grants n permits if they fit and none of the flags barred is set. If not,
+// it returns the word that refused and leaves nothing behind. n > 1 needs mu.
+func (p *Pool) admit(n, reserve int, barred gate) (_ Permit, refused gate, ok bool) {
+	g := p.load()
+	if g&barred != 0 || !g.fits(n, reserve) {
+		return Permit{}, g, false
+	}
+	var now time.Duration
+	if p.timed {
+		now = time.Since(p.config.Base)
+	}
+	c := p.cell()
+	r, generation := c.claim()
+	if p.timed {
+		r.stamp(now)
+	}
+	if n > 1 {
+		r.size.Store(int64(n))
+	}
+	w := r.witness
+	if w == nil {
+		w = p.newWitness(r)
+	}
+	r.witness = nil
+	// The word is read anew: the line has been elsewhere meanwhile, and a swap that
+	// fails costs more than a load.
+	for {
+		g = p.load()
+		if g&barred != 0 || !g.fits(n, reserve) {
+			r.size.Store(1)
+			r.witness = w
+			c.unclaim(r, generation)
+			return Permit{}, g, false
+		}
+		if p.swap(g, g+gate(n)) {
+			break
+		}
+	}
+	if n > 1 {
+		c.moreGranted.Add(uint64(n - 1))
+	}
+	if p.config.StackEvery > 0 {
+		p.sample(r, generation)
+	}
+	return Permit{witness: w, generation: generation, at: now, seen: g + gate(n)}, 0, true
+}
+
+// wait is the way through mu: for whoever does not fit, or found Stats reading.
+func (p *Pool) wait(ctx context.Context, n, maxWaiting int) (Permit, error) {
+	p.mu.Lock()
+	for p.queue.len == 0 {
+		x, g, ok := p.admit(n, 0, holder)
+		if ok {
+			p.mu.Unlock()
+			return x, nil
+		}
+		if g&gateClosed != 0 || maxWaiting <= 0 || n > g.limit() {
+			break
+		}
+		// The decision to sleep is a swap of the very word that refused. A release
+		// either comes before it, and the swap fails, or finds the flag, and comes to mu.
+		if p.swap(g, g|gateWaiting) {
+			break
+		}
+	}
+	g := p.load()
+	switch {
+	case g&gateClosed != 0:
+		p.mu.Unlock()
+		p.cell().refused.Add(1)
+		return Permit{}, ErrClosed
+	case n > g.limit():
+		p.mu.Unlock()
+		p.cell().refused.Add(1)
+		return Permit{}, ErrTooMany
 	case p.queue.len >= maxWaiting:
 		p.mu.Unlock()
+		p.cell().refused.Add(1)
 		return Permit{}, ErrQueueFull
 	}
-	w := &waiter{ready: make(chan struct{})}
+	w := &waiter{ready: make(chan struct{}), n: n}
 	p.queue.push(w)
 	p.mu.Unlock()
 
 	// The context may be the user's code: it is never asked under the lock, and if
 	// it panics the place in the queue, or the permit, is given back all the same.
-	var err error
 	left := false
 	defer func() {
 		if !left {
@@ -150,45 +276,85 @@ func (p *Pool) AcquireWithin(ctx context.Context, maxWaiting int) (Permit, error
 	}
 	// Both may be ready, and select chooses at random. A context that has ended
 	// counts, also if it did so only after the grant.
-	if err = ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return Permit{}, err // leave sees to the permit, if there is one
 	}
 	if !woken {
 		return Permit{}, context.Canceled // done, by a context that gives no reason
 	}
 	left = true
-	// What closed ready, a grant or Close, had written before what is read here.
-	if w.permit.pool == nil {
-		return Permit{}, ErrClosed
+	// What closed ready had written before what is read here.
+	x := w.permit
+	if w.err == nil && p.timed {
+		x.at = time.Since(p.config.Base) // the time until now was waiting too
 	}
-	return w.permit, nil
+	if w.err == nil && p.config.StackEvery > 0 {
+		p.sample(x.witness.record, x.generation) // what was noted is the stack of whoever woke us
+	}
+	return x, w.err
 }
 
 // leave takes w out of the queue. If it has been granted meanwhile, the permit goes
-// to the next: taking it back through the ledger hands it over.
+// to the next: releasing it hands it over.
 func (p *Pool) leave(w *waiter) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case w.permit.pool != nil:
-		p.releaseLocked(w.permit, Ignored)
-	case w.queued:
-		// Nobody needs to be woken: while anyone waits, in flight is at the limit,
-		// and this changes neither.
-		p.queue.remove(w)
+	if w.queued {
+		p.dropLocked(w, nil)
+		p.wakeLocked() // a head that was too heavy may have held up the rest
+	}
+	p.mu.Unlock()
+	w.permit.Release(Ignored)
+}
+
+// dropLocked takes a waiter out of the queue and clears the waiting flag behind the
+// last. p.mu must be held.
+func (p *Pool) dropLocked(w *waiter, err error) {
+	p.queue.remove(w)
+	if p.queue.len == 0 {
+		p.gate.And(^uint64(gateWaiting))
+	}
+	if err != nil {
+		w.err = err
+		close(w.ready)
+	}
+}
+
+// wakeLocked hands permits to the head of the queue for as long as it fits.
+// p.mu must be held. Afterwards nobody sleeps who could run: what refused the head
+// was a word with the waiting flag, so that whoever makes room later comes to mu.
+func (p *Pool) wakeLocked() {
+	for p.queue.head != nil {
+		w := p.queue.head
+		x, _, ok := p.admit(w.n, 0, holder)
+		if !ok {
+			return
+		}
+		x.seen |= grantWaited
+		w.permit = x
+		p.dropLocked(w, nil)
+		close(w.ready)
 	}
 }
 
 // Resize sets the limit to n. Everyone who now fits is granted before Resize
 // returns. Lowering the limit takes nothing back: in flight may stay above it
-// until holders release. It fails, and changes nothing, if n is below 1.
+// until holders release. Callers of AcquireN who wait for more than n get
+// ErrTooMany. It fails, and changes nothing, if n is below 1 or above MaxLimit.
 func (p *Pool) Resize(n int) error {
-	if n < 1 {
-		return fmt.Errorf("permit: Resize to %d, below 1", n)
+	if err := checkLimit("Resize to", n); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.limit = n
+	for g := p.load(); !p.swap(g, g.withLimit(n)); g = p.load() {
+	}
+	for w := p.queue.head; w != nil && p.queue.heavy > 0; {
+		next := w.next
+		if w.n > n {
+			p.dropLocked(w, ErrTooMany)
+		}
+		w = next
+	}
 	p.wakeLocked()
 	return nil
 }
@@ -199,11 +365,13 @@ func (p *Pool) Resize(n int) error {
 // either way, and Close may be called again to go on waiting.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
-	p.closed = true
-	for w := p.queue.pop(); w != nil; w = p.queue.pop() {
-		close(w.ready)
+	p.gate.Or(uint64(gateClosed))
+	for p.queue.head != nil {
+		p.dropLocked(p.queue.head, ErrClosed)
 	}
-	if p.inFlight == 0 {
+	// A release either came before the flag, and is seen here, or finds it, and comes
+	// to mu.
+	if p.load().inFlight() == 0 {
 		p.mu.Unlock()
 		return nil
 	}
@@ -227,56 +395,14 @@ func (p *Pool) Close(ctx context.Context) error {
 	}
 }
 
-// grantLocked takes a token out of the free list and makes it a held permit.
-// p.mu must be held and p.inFlight < p.limit.
-func (p *Pool) grantLocked(waited bool) Permit {
-	t := p.free
-	if t == nil {
-		t = new(token)
-	} else {
-		p.free = t.next
-		t.next = nil
-	}
-	p.inFlight++
-	p.granted++
-	t.grant = Grant{InFlight: p.inFlight, Limit: p.limit, Waited: waited}
-	return Permit{pool: p, token: t, gen: t.gen}
-}
-
-// wakeLocked hands permits to the head of the queue for as long as it fits.
-// p.mu must be held. Afterwards nobody sleeps who could run.
-func (p *Pool) wakeLocked() {
-	for p.inFlight < p.limit {
-		w := p.queue.pop()
-		if w == nil {
-			return
-		}
-		w.permit = p.grantLocked(true)
-		close(w.ready) // w.permit is written before, so the waiter may read it.
-	}
-}
-
-// releaseLocked ends the permit x if it is still held, and wakes whoever fits
-// then. p.mu must be held.
-func (p *Pool) releaseLocked(x Permit, o Outcome) bool {
-	t := x.token
-	if t.gen != x.gen {
-		return false
-	}
-	// From here on every copy of x is void: the generation is what a handle is
-	// compared with, and it never comes back (2⁶⁴ grants of one token).
-	t.gen++
-	p.inFlight--
-	if t.abandoned {
-		t.abandoned = false
-		p.overhang--
-	}
-	p.released[o]++
-	t.next, p.free = p.free, t
+// settle does what a release finds to do behind it: it wakes whoever fits, and ends
+// Close.
+func (p *Pool) settle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.wakeLocked()
-	if p.closed && p.inFlight == 0 && p.idle != nil {
+	if g := p.load(); g&gateClosed != 0 && g.inFlight() == 0 && p.idle != nil {
 		close(p.idle)
 		p.idle = nil
 	}
-	return true
 }

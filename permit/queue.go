@@ -1,10 +1,14 @@
 package permit
 
-// waiter is one caller in the queue. Its fields are guarded by the mu of the
-// pool; ready is closed under it.
+// waiter is one caller in the queue. Its fields are guarded by the mu of the pool,
+// under which ready is closed: what was written before may be read once it is.
 type waiter struct {
-	ready      chan struct{} // closed when the waiter has left the queue by a grant or by Close
-	permit     Permit        // set before ready is closed, if granted
+	ready chan struct{} // closed when the waiter has left the queue other than by its own will
+	n     int           // permits wanted
+
+	permit Permit // set if it was granted
+	err    error  // set if it was sent away
+
 	prev, next *waiter
 	queued     bool // Invariant: queued ⇔ it is in the queue.
 }
@@ -14,6 +18,7 @@ type waiter struct {
 type queue struct {
 	head, tail *waiter
 	len        int
+	heavy      int // Invariant: heavy == number of waiters with n > 1.
 }
 
 func (q *queue) push(w *waiter) {
@@ -26,15 +31,9 @@ func (q *queue) push(w *waiter) {
 	}
 	q.tail = w
 	q.len++
-}
-
-// pop removes and returns the head, or nil if the queue is empty.
-func (q *queue) pop() *waiter {
-	w := q.head
-	if w != nil {
-		q.remove(w)
+	if w.n > 1 {
+		q.heavy++
 	}
-	return w
 }
 
 // remove takes w, which must be queued, out of the list. Its links are cleared,
@@ -52,4 +51,7 @@ func (q *queue) remove(w *waiter) {
 	}
 	w.prev, w.next, w.queued = nil, nil, false
 	q.len--
+	if w.n > 1 {
+		q.heavy--
+	}
 }

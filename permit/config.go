@@ -1,0 +1,50 @@
+package permit
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config describes a pool.
+type Config struct {
+	// Limit is how many permits may be out at first, from 1 to MaxLimit; there is no
+	// default. Resize changes it later.
+	Limit int
+
+	// Base, if set, has every grant note the time since Base, for Grant.At,
+	// Stats.Oldest and Leak.Held. It is one reading of the monotonic clock each, which
+	// whoever measures latency needs anyway; take Base from time.Now. The zero value
+	// reads no clock.
+	Base time.Time
+
+	// OnLeak, if set, is called once for each permit that can never be released any
+	// more, because every handle to it has become garbage. That is a bug of the
+	// holder: a Release is missing. It is found at some garbage collection afterwards,
+	// and reported on a goroutine of the runtime, which OnLeak must not hold up. It is
+	// called without locks; a panic in it is logged and ends there.
+	OnLeak func(Leak)
+
+	// StackEvery has every StackEvery-th grant, of about that many, note where it was
+	// acquired, for Leak.Stack. It costs about a microsecond and an allocation for each
+	// that is sampled. 1 samples all, 0 none.
+	StackEvery int
+
+	// ReclaimLeaks gives the place of a leaked permit back, as Ignored. Without it a
+	// leaked permit stays in flight for ever: the pool cannot know that its work has
+	// ended, only that nobody can say so. A place given back may go to a waiter; in a
+	// test under testing/synctest that ends the process, since the runtime's goroutine
+	// is not of the bubble.
+	ReclaimLeaks bool
+
+	_ struct{}
+}
+
+func (c Config) validate() error {
+	if err := checkLimit("Limit", c.Limit); err != nil {
+		return err
+	}
+	if c.StackEvery < 0 {
+		return fmt.Errorf("permit: StackEvery %d is below 0", c.StackEvery)
+	}
+	return nil
+}
