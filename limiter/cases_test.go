@@ -181,7 +181,11 @@ func TestBarrierOfCallersStaysWithinTheLimit(t *testing.T) {
 				running.Add(-1)
 				p.Release(permit.Success)
 			}
-			for round := range 30 {
+			rounds := 200
+			if len(limits) == 1 {
+				rounds = 20
+			}
+			for round := range rounds {
 				start := make(chan struct{})
 				var all sync.WaitGroup
 				var admitted atomic.Int64

@@ -233,7 +233,11 @@ func TestBarrierOfCallersDoesNotOvershoot(t *testing.T) {
 				running.Add(-1)
 				p.Release(permit.Success)
 			}
-			const rounds, callers = 60, 1000
+			const callers = 1000
+			rounds := 200
+			if len(limits) == 1 {
+				rounds = 20
+			}
 			for round := range rounds {
 				start := make(chan struct{})
 				var all, flips sync.WaitGroup
