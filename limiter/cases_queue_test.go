@@ -65,7 +65,7 @@ func TestRaisedLimitWakesAllWhoFit(t *testing.T) {
 // Field case B19: a caller who waits is served before those who come later, however
 // often they come back: after at most one grant for each who waited before.
 func TestCallersWhoComeBackDoNotOvertake(t *testing.T) {
-	const rivals, bound = 8, 64
+	const rivals, before, bound = 8, 4, 64
 	l := fixed(t, 1, limiter.Config{MaxWaiting: limiter.Unbounded, MaxWait: time.Minute})
 	waiting := func(n int) {
 		t.Helper()
@@ -82,10 +82,18 @@ func TestCallersWhoComeBackDoNotOvertake(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var grants atomic.Int64
+	var late sync.RWMutex // keeps half of the rivals out of the queue
 	var all sync.WaitGroup
-	for range rivals {
+	for i := range rivals {
+		enter := func() bool {
+			if i >= before {
+				late.RLock()
+				defer late.RUnlock()
+			}
+			return true
+		}
 		all.Go(func() {
-			for l.Do(ctx, func(context.Context) error {
+			for enter() && l.Do(ctx, func(context.Context) error {
 				grants.Add(1)
 				<-time.After(200 * time.Microsecond)
 				return nil
@@ -94,22 +102,32 @@ func TestCallersWhoComeBackDoNotOvertake(t *testing.T) {
 		})
 	}
 	for range 20 {
+		late.Lock()
 		gate, err := l.Acquire(t.Context(), limiter.Primary)
 		if err != nil {
 			t.Fatal(err)
 		}
-		waiting(rivals)
+		// Those of the late ones who were in the queue already are served first.
+		for l.Stats().Ledger.Waiting != before {
+			gate.Release(permit.Success)
+			if gate, err = l.Acquire(t.Context(), limiter.Primary); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(100 * time.Microsecond)
+		}
 		served := make(chan error, 1)
 		go func() {
 			deadline, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			served <- l.Do(deadline, func(context.Context) error {
-				if n := grants.Load(); n > rivals {
-					t.Errorf("%d were served before the one who waited, %d waited before it (the bound is %d)", n, rivals, bound)
+				if n := grants.Load(); n > before {
+					t.Errorf("%d were served before the one who waited, %d waited before it (the bound is %d)", n, before, bound)
 				}
 				return nil
 			})
 		}()
+		waiting(before + 1)
+		late.Unlock()
 		waiting(rivals + 1)
 		grants.Store(0)
 		gate.Release(permit.Success)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -217,18 +218,24 @@ func TestNewLimitWakesExactlyThoseWhoFit(t *testing.T) {
 }
 
 // Field case B19: eight callers who come back again and again do not overtake one who
-// waits. The contest is stopped while that one takes its place in the queue, so that
-// the grants after it can be counted: at most one for each who waited before.
+// waits. The contest is stopped while that one takes its place in the middle of the
+// queue, so that the grants after it can be counted: at most one for each who waited
+// before.
 func TestCallersThatComeBackDoNotOvertake(t *testing.T) {
-	const rivals, bound = 8, 64
+	const rivals, before, bound = 8, 4, 64
 	pool := poolOf(t, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	var grants atomic.Int64
+	var late sync.RWMutex // keeps half of the rivals out of the queue
 	ended := make(chan struct{}, rivals)
-	for range rivals {
+	for i := range rivals {
 		go func() {
 			defer func() { ended <- struct{}{} }()
 			for {
+				if i >= before {
+					late.RLock()
+					late.RUnlock() //nolint:staticcheck // a barrier
+				}
 				p, err := pool.Acquire(ctx)
 				if err != nil {
 					return
@@ -240,11 +247,19 @@ func TestCallersThatComeBackDoNotOvertake(t *testing.T) {
 		}()
 	}
 	for range 20 {
+		late.Lock()
 		gate, err := pool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the rivals wait", func() bool { return pool.Stats().Waiting == rivals })
+		// Those of the late ones who were in the queue already are served first.
+		for pool.Stats().Waiting != before {
+			gate.Release(permit.Success)
+			if gate, err = pool.Acquire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(100 * time.Microsecond)
+		}
 		served := make(chan error, 1)
 		go func() {
 			deadline, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -252,12 +267,14 @@ func TestCallersThatComeBackDoNotOvertake(t *testing.T) {
 			w, err := pool.Acquire(deadline)
 			n := grants.Load()
 			w.Release(permit.Success)
-			if n > rivals {
-				t.Errorf("%d were served before the one who waited, of %d that waited before it (the bound is %d)", n, rivals, bound)
+			if n > before {
+				t.Errorf("%d were served before the one who waited, of %d that waited before it (the bound is %d)", n, before, bound)
 			}
 			served <- err
 		}()
-		until(t, "W waits", func() bool { return pool.Stats().Waiting == rivals+1 })
+		until(t, "W waits", func() bool { return pool.Stats().Waiting == before+1 })
+		late.Unlock()
+		until(t, "all wait", func() bool { return pool.Stats().Waiting == rivals+1 })
 		grants.Store(0)
 		gate.Release(permit.Success)
 		if err := <-served; err != nil {
