@@ -288,8 +288,8 @@ func TestBarrierOfCallersDoesNotOvershoot(t *testing.T) {
 	}
 }
 
-// Field case B63: a limit below 1 is refused by name, at the start and later, and any
-// limit from 1 on works.
+// Field case B63: a limit below 1 or above MaxLimit is refused by name, at the start and
+// later, and any other works.
 func TestNonsenseLimitsAreRefusedByName(t *testing.T) {
 	for _, limit := range []int{0, -1, math.MinInt} {
 		if pool, err := permit.NewPool(permit.Config{Limit: limit}); pool != nil || err == nil || !contains(err, "Limit", limit) {
@@ -301,7 +301,17 @@ func TestNonsenseLimitsAreRefusedByName(t *testing.T) {
 		}
 		probeCapacity(t, pool)
 	}
-	pool := poolOf(t, math.MaxInt)
+	for _, limit := range []int{permit.MaxLimit + 1, math.MaxInt} {
+		if pool, err := permit.NewPool(permit.Config{Limit: limit}); pool != nil || err == nil || !contains(err, "Limit", limit) {
+			t.Errorf("NewPool with limit %d: %v, %v", limit, pool, err)
+		}
+		pool := poolOf(t, 2)
+		if err := pool.Resize(limit); err == nil || !contains(err, "Resize", limit) || pool.Limit() != 2 {
+			t.Errorf("Resize to %d: %v, limit %d", limit, err, pool.Limit())
+		}
+		probeCapacity(t, pool)
+	}
+	pool := poolOf(t, permit.MaxLimit)
 	p := take(t, pool, 1)[0]
 	q, ok := pool.TryAcquireLeaving(math.MaxInt)
 	if ok {
