@@ -45,6 +45,11 @@ func (g gate) fits(n, reserve int) bool {
 	return n <= free && reserve <= free-n
 }
 
+// refuses says whether n are refused at once, whoever asks.
+func (g gate) refuses(n, reserve int) bool {
+	return g&(gateClosed|gateWaiting) != 0 || !g.fits(n, reserve)
+}
+
 func (g gate) withLimit(limit int) gate {
 	const mask = gate(MaxLimit) << gateLimitShift
 	return g&^mask | newGate(limit)

@@ -78,7 +78,7 @@ func (o orphan) found() {
 		leak.Stack = s.String()
 	}
 	p.leaked.Add(uint64(leak.Permits))
-	if leak.Reclaimed && r.decide(tag>>stateBits) {
+	if leak.Reclaimed {
 		p.finish(p.newWitness(r), tag>>stateBits, Ignored)
 	}
 	p.report(leak)

@@ -44,27 +44,26 @@ type Grant struct {
 // Release must be called when the work has ended, and not before: the end of the
 // wait for it is not the end of the work.
 func (x Permit) Release(o Outcome) bool {
-	if x.witness == nil || !x.witness.record.decide(x.generation) {
-		return false
-	}
-	x.witness.pool.finish(x.witness, x.generation, o)
-	return true
+	return x.witness != nil && x.witness.pool.finish(x.witness, x.generation, o)
 }
 
-// finish ends a permit whose end has been decided by the caller. w is what the next
+// finish ends the permit of this generation, unless it has ended. w is what the next
 // handle will hold.
-func (p *Pool) finish(w *witness, generation uint64, o Outcome) {
+func (p *Pool) finish(w *witness, generation uint64, o Outcome) bool {
 	r := w.record
+	if !r.decide(generation) {
+		return false
+	}
 	c := r.cell
 	n := uint64(r.size.Load())
 	if n > 1 {
 		c.moreReleased.Add(n - 1)
 		r.size.Store(1)
 	}
-	if o >= NumOutcomes {
-		o = Ignored
-	}
 	if o != Success {
+		if o >= NumOutcomes {
+			o = Ignored
+		}
 		c.other[o].Add(n)
 	}
 	r.witness = w
@@ -73,6 +72,7 @@ func (p *Pool) finish(w *witness, generation uint64, o Outcome) {
 	if g&(gateWaiting|gateClosed) != 0 {
 		p.settle()
 	}
+	return true
 }
 
 // Abandon notes that nobody waits for the work any more. The permit stays in

@@ -97,16 +97,22 @@ func (p *Pool) TryAcquire() (Permit, bool) { return p.try(1, 0) }
 // and the grant are one decision. A negative reserve counts as 0.
 func (p *Pool) TryAcquireLeaving(reserve int) (Permit, bool) { return p.try(1, max(reserve, 0)) }
 
-// try decides by one load whether it refuses, and by one swap whether it admits.
+// try refuses by one load.
 func (p *Pool) try(n, reserve int) (Permit, bool) {
-	if x, refused, ok := p.admit(n, reserve, newcomer); ok {
-		return x, true
-	} else if refused&newcomer == gateFrozen && refused.fits(n, reserve) {
-		// There is room, but Stats is reading: mu is free as soon as it has done so.
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if x, _, ok := p.admit(n, reserve, newcomer); ok {
+	g := p.load()
+	for !g.refuses(n, reserve) {
+		x, refused, ok := p.admit(n, reserve, newcomer)
+		if ok {
 			return x, true
+		}
+		if g = refused; g&gateFrozen != 0 {
+			// Stats is reading: mu is free as soon as it has done so.
+			p.mu.Lock()
+			x, g, ok = p.admit(n, reserve, newcomer)
+			p.mu.Unlock()
+			if ok {
+				return x, true
+			}
 		}
 	}
 	p.cell().refused.Add(1)
@@ -138,13 +144,15 @@ func (p *Pool) AcquireWithin(ctx context.Context, maxWaiting int) (Permit, error
 	if err := ctx.Err(); err != nil {
 		return Permit{}, err
 	}
-	x, refused, ok := p.admit(1, 0, newcomer)
-	if ok {
-		return x, nil
+	if maxWaiting <= 0 {
+		// As cheap as TryAcquire. A closed pool goes on to be told from a full one.
+		if g := p.load(); g&gateClosed == 0 && g.refuses(1, 0) {
+			p.cell().refused.Add(1)
+			return Permit{}, ErrQueueFull
+		}
 	}
-	if maxWaiting <= 0 && refused&gateClosed == 0 && (refused&gateWaiting != 0 || !refused.fits(1, 0)) {
-		p.cell().refused.Add(1)
-		return Permit{}, ErrQueueFull // as cheap as TryAcquire
+	if x, _, ok := p.admit(1, 0, newcomer); ok {
+		return x, nil
 	}
 	return p.wait(ctx, 1, maxWaiting)
 }
@@ -178,11 +186,12 @@ const (
 
 // admit grants n permits if they fit and none of the flags barred is set. If not,
 // it returns the word that refused and leaves nothing behind. n > 1 needs mu.
+//
+// It makes ready whatever does not depend on the gate before it looks at it, once:
+// a look beforehand as well would fetch the line twice, which made Acquire a quarter
+// dearer where two processors were at it (BenchmarkSampled, 16 goroutines: 104 ns
+// against 82).
 func (p *Pool) admit(n, reserve int, barred gate) (_ Permit, refused gate, ok bool) {
-	g := p.load()
-	if g&barred != 0 || !g.fits(n, reserve) {
-		return Permit{}, g, false
-	}
 	var now time.Duration
 	if p.timed {
 		now = time.Since(p.config.Base)
@@ -200,8 +209,7 @@ func (p *Pool) admit(n, reserve int, barred gate) (_ Permit, refused gate, ok bo
 		w = p.newWitness(r)
 	}
 	r.witness = nil
-	// The word is read anew: the line has been elsewhere meanwhile, and a swap that
-	// fails costs more than a load.
+	var g gate
 	for {
 		g = p.load()
 		if g&barred != 0 || !g.fits(n, reserve) {
@@ -223,42 +231,46 @@ func (p *Pool) admit(n, reserve int, barred gate) (_ Permit, refused gate, ok bo
 	return Permit{witness: w, generation: generation, at: now, seen: g + gate(n)}, 0, true
 }
 
-// wait is the way through mu: for whoever does not fit, or found Stats reading.
-func (p *Pool) wait(ctx context.Context, n, maxWaiting int) (Permit, error) {
+// enqueue is the way through mu, for whoever does not fit or found Stats reading: it
+// grants, or sends away, or returns a place in the queue.
+func (p *Pool) enqueue(n, maxWaiting int) (Permit, *waiter, error) {
 	p.mu.Lock()
-	for p.queue.len == 0 {
-		x, g, ok := p.admit(n, 0, holder)
-		if ok {
-			p.mu.Unlock()
-			return x, nil
+	defer p.mu.Unlock()
+	for {
+		g := p.load()
+		switch {
+		case g&gateClosed != 0:
+			return Permit{}, nil, ErrClosed
+		case n > g.limit():
+			return Permit{}, nil, ErrTooMany
+		case p.queue.len > 0 || !g.fits(n, 0):
+			if p.queue.len >= maxWaiting {
+				return Permit{}, nil, ErrQueueFull
+			}
+			// The decision to sleep is a swap of the very word that refused. A release
+			// either comes before it, and the swap fails, or finds the flag, and comes
+			// to mu.
+			if p.queue.len == 0 && !p.swap(g, g|gateWaiting) {
+				continue
+			}
+			w := &waiter{ready: make(chan struct{}), n: n}
+			p.queue.push(w)
+			return Permit{}, w, nil
 		}
-		if g&gateClosed != 0 || maxWaiting <= 0 || n > g.limit() {
-			break
-		}
-		// The decision to sleep is a swap of the very word that refused. A release
-		// either comes before it, and the swap fails, or finds the flag, and comes to mu.
-		if p.swap(g, g|gateWaiting) {
-			break
+		if x, _, ok := p.admit(n, 0, holder); ok {
+			return x, nil, nil
 		}
 	}
-	g := p.load()
-	switch {
-	case g&gateClosed != 0:
-		p.mu.Unlock()
-		p.cell().refused.Add(1)
-		return Permit{}, ErrClosed
-	case n > g.limit():
-		p.mu.Unlock()
-		p.cell().refused.Add(1)
-		return Permit{}, ErrTooMany
-	case p.queue.len >= maxWaiting:
-		p.mu.Unlock()
-		p.cell().refused.Add(1)
-		return Permit{}, ErrQueueFull
+}
+
+func (p *Pool) wait(ctx context.Context, n, maxWaiting int) (Permit, error) {
+	x, w, err := p.enqueue(n, maxWaiting)
+	if w == nil {
+		if err != nil {
+			p.cell().refused.Add(1)
+		}
+		return x, err
 	}
-	w := &waiter{ready: make(chan struct{}), n: n}
-	p.queue.push(w)
-	p.mu.Unlock()
 
 	// The context may be the user's code: it is never asked under the lock, and if
 	// it panics the place in the queue, or the permit, is given back all the same.
@@ -284,14 +296,16 @@ func (p *Pool) wait(ctx context.Context, n, maxWaiting int) (Permit, error) {
 	}
 	left = true
 	// What closed ready had written before what is read here.
-	x := w.permit
-	if w.err == nil && p.timed {
+	if x = w.permit; w.err != nil {
+		return Permit{}, w.err
+	}
+	if p.timed {
 		x.at = time.Since(p.config.Base) // the time until now was waiting too
 	}
-	if w.err == nil && p.config.StackEvery > 0 {
+	if p.config.StackEvery > 0 {
 		p.sample(x.witness.record, x.generation) // what was noted is the stack of whoever woke us
 	}
-	return x, w.err
+	return x, nil
 }
 
 // leave takes w out of the queue. If it has been granted meanwhile, the permit goes
@@ -323,11 +337,10 @@ func (p *Pool) dropLocked(w *waiter, err error) {
 // p.mu must be held. Afterwards nobody sleeps who could run: what refused the head
 // was a word with the waiting flag, so that whoever makes room later comes to mu.
 func (p *Pool) wakeLocked() {
-	for p.queue.head != nil {
-		w := p.queue.head
+	for w := p.queue.head; w != nil && p.load().fits(w.n, 0); w = p.queue.head {
 		x, _, ok := p.admit(w.n, 0, holder)
 		if !ok {
-			return
+			continue
 		}
 		x.seen |= grantWaited
 		w.permit = x

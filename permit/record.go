@@ -164,9 +164,13 @@ func (c *cell) shelve(r *record, generation uint64) { c.free(r, generation+1) }
 
 func (c *cell) free(r *record, generation uint64) {
 	r.tag.Store(generation<<stateBits | free)
-	if r.index < fastRecords {
-		return // from here on it may be claimed
+	// From here on a record of fast may be claimed.
+	if r.index >= fastRecords {
+		c.push(r)
 	}
+}
+
+func (c *cell) push(r *record) {
 	c.mu.Lock()
 	c.spare, r.next = r, c.spare
 	c.mu.Unlock()
