@@ -17,6 +17,10 @@ const (
 	// One window may cost at most this share of the limit: the next probe undoes
 	// what was a mistake.
 	cutFloor = 0.3
+	// blindQuartile, in seconds: a quartile below it under a mean a hundred times as long
+	// is a clock that stood still, not a service of two microseconds. The histogram
+	// begins at one.
+	blindQuartile = 2e-6
 )
 
 // target is Q*: how many requests may queue at the other side.
@@ -28,6 +32,11 @@ func (g *Gradient) target(x float64) float64 {
 func (g *Gradient) queue(s sample, target float64) (q25, q float64) {
 	q25 = s.x * max(0, s.q-g.base.q)
 	mean := s.n - s.x*g.base.m
+	// A clock too coarse to see most calls puts the quartile into the lowest bucket, with
+	// or without a queue. The mean still counts every tick that it does see.
+	if s.q < blindQuartile && g.base.m > 100*blindQuartile {
+		return max(0, mean), max(0, mean)
+	}
 	// Where the latency varies little the mean says it as well, and two estimates
 	// are better than one. Not if they differ by more than noise can explain: then
 	// one of the two is blind.

@@ -58,10 +58,24 @@ type Config struct {
 	// window. It should return quickly: that attempt's caller waits for it.
 	OnLimitChange func(Change)
 
-	// OnPanic is told of a panic in Algorithm or OnLimitChange, with its stack.
+	// OnPanic is told of a panic in Algorithm, OnLimitChange or OnLeak, with its stack.
 	// The limit stays as it was and the call goes on. Nil means an error in the
 	// default slog logger.
 	OnPanic func(value any, stack []byte)
+
+	// OnLeak is told of each permit whose holder lost it without a Release, on a
+	// goroutine of the runtime, some time after a garbage collection. Nil means an
+	// error in the default slog logger. See permit.Config for this field and the next
+	// two.
+	OnLeak func(permit.Leak)
+
+	// StackEvery has one grant of about StackEvery note where it was acquired, for
+	// permit.Leak. 0 means none.
+	StackEvery int
+
+	// ReclaimLeaks gives the place of a leaked permit back. Without it the permit
+	// stays in flight for ever, and the limit is that much smaller.
+	ReclaimLeaks bool
 
 	_ struct{}
 }
@@ -93,6 +107,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("limiter: MaxWait %v needs MaxWaiting, which is 0: nobody may wait", c.MaxWait)
 	case c.Reserve < NoReserve:
 		return fmt.Errorf("limiter: Reserve %d is below -1", c.Reserve)
+	case c.StackEvery < 0:
+		return fmt.Errorf("limiter: StackEvery %d is below 0", c.StackEvery)
 	}
 	return nil
 }

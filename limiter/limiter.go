@@ -55,14 +55,37 @@ func New(config Config) (*Limiter, error) {
 	}
 	l := &Limiter{config: config, base: time.Now()}
 	first := config.Algorithm.Start(l.base)
-	first.Limit = max(first.Limit, 1)
-	pool, err := permit.NewPool(permit.Config{Limit: first.Limit})
+	first.Limit = possible(first.Limit)
+	pool, err := permit.NewPool(permit.Config{
+		Limit:        first.Limit,
+		Base:         l.base,
+		OnLeak:       l.leaked,
+		StackEvery:   config.StackEvery,
+		ReclaimLeaks: config.ReclaimLeaks,
+	})
 	if err != nil {
 		return nil, err
 	}
 	l.pool = pool
 	l.meter.init(first)
 	return l, nil
+}
+
+// possible is the limit of a pool that comes next to what an algorithm says.
+func possible(limit int) int { return min(max(limit, 1), permit.MaxLimit) }
+
+// leaked passes on what the pool found.
+func (l *Limiter) leaked(leak permit.Leak) {
+	if leak.Reclaimed {
+		l.meter.forget(l.since(), leak.Permits)
+	}
+	if l.config.OnLeak != nil {
+		defer l.catch()
+		l.config.OnLeak(leak)
+		return
+	}
+	slog.Error("limiter: a permit was lost without a Release",
+		"limiter", l.config.Name, "held", leak.Held, "reclaimed", leak.Reclaimed, "stack", leak.Stack)
 }
 
 // since returns the monotonic time since the limiter was made. Calls of one
@@ -175,12 +198,11 @@ func (l *Limiter) reserve(limit int) int {
 // admit enters a granted permit into the statistics.
 func (l *Limiter) admit(x permit.Permit, kind Kind) Permit {
 	grant := x.Grant()
-	now := l.since()
 	if grant.Waited && kind.teaches() {
-		l.press(now)
+		l.press(grant.At)
 	}
-	epoch := l.meter.begin(now, kind, grant)
-	return Permit{limiter: l, permit: x, start: now, epoch: epoch, kind: kind}
+	epoch := l.meter.begin(kind, grant)
+	return Permit{limiter: l, permit: x, epoch: epoch, kind: kind}
 }
 
 // refuse counts an attempt that got no permit, and says it in the limiter's words.
@@ -240,7 +262,7 @@ func (l *Limiter) closeWindow(now time.Duration) (change Change, changed bool) {
 		return Change{}, false // closed by another between due and TryLock
 	}
 	d := l.config.Algorithm.Next(l.base.Add(now), w)
-	d.Limit = max(d.Limit, 1) // L ≥ 1 whatever an algorithm says
+	d.Limit = possible(d.Limit)
 	l.meter.put(l.since(), d)
 	if d.Limit == w.Limit {
 		return Change{}, false

@@ -96,10 +96,10 @@ func (m *meter) enter(now time.Duration, d gradient.Decision) {
 }
 
 // begin counts an attempt that has been granted a permit, and returns its epoch.
-func (m *meter) begin(now time.Duration, kind Kind, grant permit.Grant) uint32 {
+func (m *meter) begin(kind Kind, grant permit.Grant) uint32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.advance(now)
+	m.advance(grant.At)
 	m.inFlight++
 	m.maxInFlight = max(m.maxInFlight, m.inFlight)
 	if kind.teaches() {
@@ -117,6 +117,14 @@ func (m *meter) refuse(now time.Duration) {
 	m.advance(now)
 	m.refused++
 	m.saturated = true
+}
+
+// forget takes n attempts out whose permits were lost and given back.
+func (m *meter) forget(now time.Duration, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.advance(now)
+	m.inFlight -= n
 }
 
 // end counts an attempt whose permit has been released.

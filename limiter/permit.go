@@ -12,7 +12,6 @@ import (
 type Permit struct {
 	limiter *Limiter
 	permit  permit.Permit
-	start   time.Duration // since limiter.base
 	epoch   uint32
 	kind    Kind
 }
@@ -24,7 +23,7 @@ func (p Permit) Release(o permit.Outcome) bool {
 	if p.limiter == nil {
 		return false
 	}
-	return p.release(o, p.limiter.since()-p.start)
+	return p.release(o, p.limiter.since()-p.permit.Grant().At)
 }
 
 // ReleaseAfter is Release for work that answered before it ended, such as a
@@ -59,8 +58,8 @@ func (p Permit) Abandon() { p.permit.Abandon() }
 // Held reports whether the permit has been granted and not yet released.
 func (p Permit) Held() bool { return p.permit.Held() }
 
-// Grant tells what the ledger showed in the instant of the grant. It is the zero
-// Grant once the permit has been released.
+// Grant tells what the ledger showed in the instant of the grant. It stays so after
+// the release.
 func (p Permit) Grant() permit.Grant { return p.permit.Grant() }
 
 // Kind returns what the permit was taken for.

@@ -34,8 +34,9 @@ type Collector struct {
 	limiter *limiter.Limiter
 	hedger  *hedgedlimit.Hedger // nil if only the limiter is shown
 
-	limit, inFlight, waiting, overhang *prometheus.Desc
-	acquired, released, rejected       *prometheus.Desc
+	limit, inFlight, waiting, overhang   *prometheus.Desc
+	oldest                               *prometheus.Desc
+	acquired, released, rejected, leaked *prometheus.Desc
 
 	calls, hedged, wins, denied, canceled *prometheus.Desc
 	started, ended, skipped               *prometheus.Desc
@@ -69,6 +70,8 @@ func NewCollector(config Config) (*Collector, error) {
 	c.inFlight = desc("in_flight", "How many permits are out.")
 	c.waiting = desc("waiting", "How many callers wait for a permit.")
 	c.overhang = desc("overhang", "How many permits are held by attempts that nobody waits for any more.")
+	c.oldest = desc("oldest_permit_seconds", "For how long the oldest permit in flight has been out.")
+	c.leaked = desc("leaked_total", "Permits whose holder lost them without a release.")
 	c.acquired = desc("acquired_total", "Permits handed out.")
 	c.released = desc("released_total", "Permits that came back, by the outcome of the work.", "outcome")
 	c.rejected = desc("rejected_total", "Attempts that got no permit, by reason.", "reason")
@@ -104,7 +107,7 @@ func validNamespace(s string) bool {
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.limit, c.inFlight, c.waiting, c.overhang, c.acquired, c.released, c.rejected,
+		c.limit, c.inFlight, c.waiting, c.overhang, c.oldest, c.leaked, c.acquired, c.released, c.rejected,
 		c.calls, c.hedged, c.wins, c.denied, c.canceled,
 		c.started, c.ended, c.skipped, c.delay, c.balance, c.panics,
 	} {
@@ -123,6 +126,8 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	out.gauge(c.inFlight, float64(s.Ledger.InFlight))
 	out.gauge(c.waiting, float64(s.Ledger.Waiting))
 	out.gauge(c.overhang, float64(s.Ledger.Overhang))
+	out.gauge(c.oldest, s.Ledger.Oldest.Seconds())
+	out.counter(c.leaked, s.Ledger.Leaked)
 	out.counter(c.acquired, s.Ledger.Granted)
 	for o, n := range s.Ledger.Released {
 		out.counter(c.released, n, permit.Outcome(o).String())
