@@ -21,7 +21,9 @@ type Config struct {
 	// more, because every handle to it has become garbage. That is a bug of the
 	// holder: a Release is missing. It is found at some garbage collection afterwards,
 	// and reported on a goroutine of the runtime, which OnLeak must not hold up. It is
-	// called without locks; a panic in it is logged and ends there.
+	// called without locks; a panic in it is logged and ends there. It is not called for
+	// the permits of a pool that is garbage itself, and cannot be while a handle of an
+	// earlier, released permit of the same record is kept.
 	OnLeak func(Leak)
 
 	// StackEvery has every StackEvery-th grant, of about that many, note where it was
