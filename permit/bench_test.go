@@ -128,7 +128,7 @@ func BenchmarkRefusal(b *testing.B) {
 // BenchmarkHandOff has 64 goroutines want few permits, so that nearly every one
 // is handed over in the queue.
 func BenchmarkHandOff(b *testing.B) {
-	crowd := func(b *testing.B, acquire func(context.Context) error, release func()) {
+	crowd := func(b *testing.B, use func(context.Context)) {
 		b.ReportAllocs()
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
@@ -139,19 +139,102 @@ func BenchmarkHandOff(b *testing.B) {
 		for range 64 {
 			all.Go(func() {
 				for left.Add(-1) >= 0 {
-					if acquire(ctx) != nil {
-						panic("refused")
-					}
-					release()
+					use(ctx)
 				}
 			})
 		}
 		all.Wait()
 	}
+	// Whoever holds a permit lets the others come and queue.
 	for _, limit := range []int{1, 8} {
+		b.Run(fmt.Sprintf("limit=%d/impl=holdfast", limit), func(b *testing.B) {
+			pool := newPool(b, limit)
+			crowd(b, func(ctx context.Context) {
+				p, err := pool.Acquire(ctx)
+				if err != nil {
+					panic(err)
+				}
+				runtime.Gosched()
+				p.Release(permit.Success)
+			})
+		})
 		b.Run(fmt.Sprintf("limit=%d/impl=semaphore", limit), func(b *testing.B) {
 			s := semaphore.NewWeighted(int64(limit))
-			crowd(b, func(ctx context.Context) error { return s.Acquire(ctx, 1) }, func() { s.Release(1) })
+			crowd(b, func(ctx context.Context) {
+				if err := s.Acquire(ctx, 1); err != nil {
+					panic(err)
+				}
+				runtime.Gosched()
+				s.Release(1)
+			})
 		})
+	}
+}
+
+// BenchmarkGiveUp has a caller come to the end of a long queue and leave it again.
+func BenchmarkGiveUp(b *testing.B) {
+	for _, n := range []int{0, 1000, 100_000} {
+		b.Run(fmt.Sprintf("waiting=%d", n), func(b *testing.B) {
+			pool := newPool(b, 1)
+			p, _ := pool.TryAcquire()
+			ctx, cancel := context.WithCancel(b.Context())
+			var all sync.WaitGroup
+			for range n {
+				all.Go(func() { _, _ = pool.Acquire(ctx) })
+			}
+			for pool.Stats().Waiting < n {
+				runtime.Gosched()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				gone, leave := context.WithCancel(ctx)
+				done := make(chan error)
+				go func() { _, err := pool.Acquire(gone); done <- err }()
+				for pool.Stats().Waiting == n {
+					runtime.Gosched()
+				}
+				leave()
+				<-done
+			}
+			cancel()
+			all.Wait()
+			p.Release(permit.Success)
+		})
+	}
+}
+
+// BenchmarkStats takes snapshots of pools that hold more and more, at rest and while
+// another goroutine acquires and releases.
+func BenchmarkStats(b *testing.B) {
+	for _, n := range []int{1, 100, 10_000} {
+		for _, busy := range []bool{false, true} {
+			b.Run(fmt.Sprintf("held=%d/busy=%v", n, busy), func(b *testing.B) {
+				pool := newPool(b, 2*n)
+				var held []permit.Permit
+				for range n {
+					p, _ := pool.TryAcquire()
+					held = append(held, p)
+				}
+				var stop atomic.Bool
+				var other sync.WaitGroup
+				if busy {
+					other.Go(func() {
+						for !stop.Load() {
+							p, _ := pool.Acquire(context.Background())
+							p.Release(permit.Success)
+						}
+					})
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					pool.Stats()
+				}
+				stop.Store(true)
+				other.Wait()
+				for _, p := range held {
+					p.Release(permit.Success)
+				}
+			})
+		}
 	}
 }

@@ -140,9 +140,28 @@ func (m *model) try(t *rapid.T, reserve int) {
 		m.refused++
 		return
 	}
-	c := &caller{n: 1, cancel: func() {}, result: p, done: true}
+	m.got(p, 1)
+}
+
+// got enters a permit that was taken without waiting.
+func (m *model) got(p permit.Permit, n int) {
+	c := &caller{n: n, cancel: func() {}, result: p, done: true}
 	m.hold(c)
 	m.granting(c)
+}
+
+func (m *model) tryN(t *rapid.T) {
+	n := rapid.IntRange(-1, 5).Draw(t, "n")
+	p, ok := m.pool.TryAcquireN(n)
+	want := n >= 1 && !m.closed && len(m.waiting) == 0 && m.inFlight()+n <= m.limit
+	if ok != want {
+		t.Fatalf("TryAcquireN(%d) = %v with %d of %d held and %d waiting", n, ok, m.inFlight(), m.limit, len(m.waiting))
+	}
+	if ok {
+		m.got(p, n)
+	} else {
+		m.refused++
+	}
 }
 
 func pick[T any](t *rapid.T, list []T, label string) (int, T) {
@@ -325,6 +344,7 @@ func checkLedger(t *rapid.T) {
 			"acquire within": m.acquireWithin,
 			"acquire n":      m.acquireN,
 			"try":            func(t *rapid.T) { m.try(t, 0) },
+			"try n":          m.tryN,
 			"try leaving":    func(t *rapid.T) { m.try(t, rapid.IntRange(0, 5).Draw(t, "reserve")) },
 			"release":        m.release,
 			"release again":  m.again,

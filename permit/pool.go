@@ -177,6 +177,23 @@ func (p *Pool) AcquireN(ctx context.Context, n int) (Permit, error) {
 	return p.wait(ctx, n, math.MaxInt)
 }
 
+// TryAcquireN is TryAcquire for n permits at once. It refuses any n below 1.
+func (p *Pool) TryAcquireN(n int) (Permit, bool) {
+	if n == 1 {
+		return p.try(1, 0)
+	}
+	if n > 1 && !p.load().refuses(n, 0) {
+		p.mu.Lock()
+		x, _, ok := p.admit(n, 0, newcomer)
+		p.mu.Unlock()
+		if ok {
+			return x, true
+		}
+	}
+	p.cell().refused.Add(1)
+	return Permit{}, false
+}
+
 // What keeps a call of admit out, whether it fits or not.
 const (
 	newcomer = gateClosed | gateWaiting | gateFrozen

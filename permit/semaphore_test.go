@@ -13,6 +13,7 @@ import (
 
 // twin is one caller who asks a pool and a semaphore for the same thing.
 type twin struct {
+	n         int
 	cancel    context.CancelFunc
 	permit    permit.Permit
 	poolErr   error
@@ -25,8 +26,8 @@ type twin struct {
 func (w *twin) holds() bool { return w.poolDone && w.poolErr == nil && !w.released }
 
 // A pool of fixed size is a semaphore: over any schedule of callers who ask, wait,
-// leave and give back, it grants and refuses the same calls at the same time as
-// semaphore.Weighted does.
+// leave and give back, of weight 1 or more, it grants and refuses the same calls at the
+// same time as semaphore.Weighted does.
 func TestFixedPoolIsASemaphore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
@@ -37,6 +38,12 @@ func TestFixedPoolIsASemaphore(t *testing.T) {
 			}
 			other := semaphore.NewWeighted(int64(size))
 			var all []*twin
+			// Also if a check fails: goroutines that still wait would hide why.
+			defer func() {
+				for _, w := range all {
+					w.cancel()
+				}
+			}()
 			among := func(t *rapid.T, which func(*twin) bool) *twin {
 				var some []*twin
 				for _, w := range all {
@@ -47,14 +54,19 @@ func TestFixedPoolIsASemaphore(t *testing.T) {
 				_, w := pick(t, some, "caller")
 				return w
 			}
+			// Mostly 1. What exceeds the size is left out: the semaphore lets it wait for the
+			// end of its context, and the pool sends it away.
+			weight := func(t *rapid.T) int {
+				return max(1, rapid.IntRange(-size, size).Draw(t, "n"))
+			}
 			waits := func(w *twin) bool { return !w.poolDone }
 			t.Repeat(map[string]func(*rapid.T){
-				"acquire": func(*rapid.T) {
+				"acquire": func(t *rapid.T) {
 					ctx, cancel := context.WithCancel(context.Background())
-					w := &twin{cancel: cancel}
+					w := &twin{n: weight(t), cancel: cancel}
 					all = append(all, w)
-					go func() { w.permit, w.poolErr = pool.Acquire(ctx); w.poolDone = true }()
-					go func() { w.otherErr = other.Acquire(ctx, 1); w.otherDone = true }()
+					go func() { w.permit, w.poolErr = pool.AcquireN(ctx, w.n); w.poolDone = true }()
+					go func() { w.otherErr = other.Acquire(ctx, int64(w.n)); w.otherDone = true }()
 				},
 				"acquire with a context that has ended": func(t *rapid.T) {
 					ctx, cancel := context.WithCancel(context.Background())
@@ -66,19 +78,20 @@ func TestFixedPoolIsASemaphore(t *testing.T) {
 					}
 				},
 				"try": func(t *rapid.T) {
-					p, ok := pool.TryAcquire()
-					if otherOK := other.TryAcquire(1); ok != otherOK {
-						t.Fatalf("TryAcquire: the pool says %v, the semaphore %v", ok, otherOK)
+					n := weight(t)
+					p, ok := pool.TryAcquireN(n)
+					if otherOK := other.TryAcquire(int64(n)); ok != otherOK {
+						t.Fatalf("TryAcquireN(%d): the pool says %v, the semaphore %v", n, ok, otherOK)
 					}
 					if ok {
-						all = append(all, &twin{cancel: func() {}, permit: p, poolDone: true, otherDone: true})
+						all = append(all, &twin{n: n, cancel: func() {}, permit: p, poolDone: true, otherDone: true})
 					}
 				},
 				"release": func(t *rapid.T) {
 					w := among(t, (*twin).holds)
 					w.released = true
 					w.permit.Release(permit.Success)
-					other.Release(1)
+					other.Release(int64(w.n))
 				},
 				"leave": func(t *rapid.T) { among(t, waits).cancel() },
 				"stay":  func(t *rapid.T) { among(t, (*twin).holds).cancel() },
@@ -91,9 +104,6 @@ func TestFixedPoolIsASemaphore(t *testing.T) {
 					}
 				},
 			})
-			for _, w := range all {
-				w.cancel() // ends the goroutines of those who wait
-			}
 		})
 	})
 }

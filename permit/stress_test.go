@@ -73,6 +73,16 @@ func TestStressLosesAndDoublesNothing(t *testing.T) {
 				work(r, p)
 			}
 		},
+		func(r *rand.Rand) {
+			if p, ok := pool.TryAcquireN(r.IntN(4)); ok {
+				work(r, p)
+			}
+		},
+		func(r *rand.Rand) {
+			if p, err := pool.AcquireN(context.Background(), 2+r.IntN(3)); err == nil {
+				work(r, p)
+			}
+		},
 		func(r *rand.Rand) { // gives up, perhaps in the instant of its grant
 			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(50))*time.Microsecond)
 			defer cancel()
