@@ -47,34 +47,6 @@ func (x Permit) Release(o Outcome) bool {
 	return x.witness != nil && x.witness.pool.finish(x.witness, x.generation, o)
 }
 
-// finish ends the permit of this generation, unless it has ended. w is what the next
-// handle will hold.
-func (p *Pool) finish(w *witness, generation uint64, o Outcome) bool {
-	r := w.record
-	if !r.decide(generation) {
-		return false
-	}
-	c := r.cell
-	n := uint64(r.size.Load())
-	if n > 1 {
-		c.moreReleased.Add(n - 1)
-		r.size.Store(1)
-	}
-	if o != Success {
-		if o >= NumOutcomes {
-			o = Ignored
-		}
-		c.other[o].Add(n)
-	}
-	r.witness = w
-	g := gate(p.gate.Add(-n))
-	c.shelve(r, generation)
-	if g&(gateWaiting|gateClosed) != 0 {
-		p.settle()
-	}
-	return true
-}
-
 // Abandon notes that nobody waits for the work any more. The permit stays in
 // flight and is counted as overhang until it is released. It does nothing if the
 // permit has been released or abandoned already.

@@ -83,6 +83,14 @@ func (r *record) decide(generation uint64) bool {
 	return r.tag.CompareAndSwap(tag, tag|closing)
 }
 
+// pass makes the permit of this generation, if it is out, one of the next generation,
+// held by somebody else. Pool.mu must be held, so that no snapshot sees half of it.
+func (r *record) pass(generation uint64) bool {
+	next := (generation+1)<<stateBits | held
+	return r.tag.CompareAndSwap(generation<<stateBits|held, next) ||
+		r.tag.CompareAndSwap(generation<<stateBits|abandoned, next)
+}
+
 // isOut reports whether the permit of this generation is out.
 func (r *record) isOut(generation uint64) bool {
 	tag := r.tag.Load()
@@ -167,6 +175,19 @@ func (c *cell) free(r *record, generation uint64) {
 	// From here on a record of fast may be claimed.
 	if r.index >= fastRecords {
 		c.push(r)
+	}
+}
+
+// count enters the release of n permits that generations do not tell of.
+func (c *cell) count(o Outcome, n uint64) {
+	if n > 1 {
+		c.moreReleased.Add(n - 1)
+	}
+	if o != Success {
+		if o >= NumOutcomes {
+			o = Ignored
+		}
+		c.other[o].Add(n)
 	}
 }
 
