@@ -140,7 +140,7 @@ func TestReleaseAfterCloseLetsNobodyIn(t *testing.T) {
 // has a permit or an error, every Close returns when all permits are back, and none is
 // granted afterwards.
 func TestCloseRacesWithAcquireAndResize(t *testing.T) {
-	for range 200 {
+	for range 40 {
 		pool := poolOf(t, 3)
 		start := make(chan struct{})
 		var all, closers sync.WaitGroup

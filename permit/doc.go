@@ -18,24 +18,47 @@
 //
 //	         Acquire, TryAcquire …              Release
 //	(free) ───────────────────────▶ held ─────────────────▶ (free)
-//	                                 │                        ▲
-//	                                 │ Abandon                │ Release
-//	                                 └────────▶ overhang ─────┘
+//	                                 │ │                      ▲
+//	                                 │ │ Abandon              │ Release
+//	                                 │ └────────▶ overhang ───┤
+//	                                 │                        ┆ only with ReclaimLeaks
+//	                                 └────────▶ leaked ┄┄┄┄┄┄┄┘
+//	                                the handle is lost
 //
 // Overhang is work that goes on although nobody waits for its result. It still
-// counts as in flight: the dependency is still busy with it.
+// counts as in flight: the dependency is still busy with it. A permit whose handle
+// is lost stays in flight as well, since nobody can say that its work has ended; it is
+// counted and reported.
 //
 // # What always holds
 //
-// Written as formulas beside the fields of [Pool], and checked after every step
-// of the model test:
+// It is written as formulas beside the fields of [Pool], the gate and the records, and
+// checked after every step of the model test:
 //
-//   - Granted == InFlight + Σ Released, each side counted on its own.
+//   - Granted == InFlight + Σ Released in every [Stats], each side counted on its own.
 //   - A grant is made only while in flight is below the limit of that instant.
 //     Lowering the limit takes nothing back.
 //   - Nobody waits while the head of the queue would fit, and nobody who comes
 //     later is served before the head.
 //   - A second Release, through the same handle or a copy, changes nothing.
 //
-// A pool starts no goroutine, sets no timer and calls nobody back.
+// # How it is built
+//
+// Three things, and each decides one question:
+//
+//   - The gate (gate.go) is one word with the limit, the number in flight, and whether
+//     anyone waits. Whether there is room is decided by a compare-and-swap of this word,
+//     and by nothing else.
+//   - The books (record.go) are records that are used again and again, in cells so that
+//     goroutines need not meet there. Whether a Release is the first is decided by a
+//     compare-and-swap of the record's tag, from the generation in the handle.
+//   - The queue (queue.go) and its mutex are for those who find no room. Whether a waiter
+//     was granted a permit or left is decided under the mutex; whether it may sleep, by a
+//     swap of the very word in which there was no room. A release in a crowd hands its
+//     permit to the head of the queue under the same mutex.
+//
+// What holds a handle is watched by the garbage collector (leak.go): the pool itself
+// keeps nothing of a held permit alive but its record.
+//
+// A pool starts no goroutine and sets no timer. The one callback is Config.OnLeak.
 package permit

@@ -63,6 +63,10 @@ type Pool struct {
 	// for Stats, which waits for calls that are between two steps of their own.
 	mu sync.Mutex
 
+	// waiters are those of earlier waits, to be used again. Their channels are not: one
+	// that was made in a bubble of testing/synctest may not be used outside.
+	waiters sync.Pool
+
 	// Guarded by mu.
 
 	// queue holds those who wait, oldest first.
@@ -279,7 +283,11 @@ func (p *Pool) enqueue(n, maxWaiting int) (Permit, *waiter, error) {
 			if p.queue.len == 0 && !p.swap(g, g|gateWaiting) {
 				continue
 			}
-			w := &waiter{ready: make(chan struct{}), n: n}
+			w, _ := p.waiters.Get().(*waiter)
+			if w == nil {
+				w = new(waiter)
+			}
+			w.ready, w.n = make(chan struct{}), n
 			p.queue.push(w)
 			if p.queue.len == 1 {
 				p.crowded.Store(true)
@@ -324,9 +332,12 @@ func (p *Pool) wait(ctx context.Context, n, maxWaiting int) (Permit, error) {
 		return Permit{}, context.Canceled // done, by a context that gives no reason
 	}
 	left = true
-	// What closed ready had written before what is read here.
-	if x = w.permit; w.err != nil {
-		return Permit{}, w.err
+	// What closed ready had written before what is read here, and touches w no more.
+	x, err = w.permit, w.err
+	*w = waiter{}
+	p.waiters.Put(w)
+	if err != nil {
+		return Permit{}, err
 	}
 	if p.timed {
 		x.at = time.Since(p.config.Base) // the time until now was waiting too
@@ -450,8 +461,8 @@ func (p *Pool) finish(w *witness, generation uint64, o Outcome) bool {
 	if !r.decide(generation) {
 		return false
 	}
-	r.cell.count(o, uint64(r.size.Load()))
 	n := r.size.Load()
+	r.cell.count(o, uint64(n))
 	if n > 1 {
 		r.size.Store(1)
 	}
@@ -479,7 +490,7 @@ func (p *Pool) handOver(w *witness, generation uint64, o Outcome) (done, ok bool
 		return true, false
 	}
 	r.cell.count(o, 1)
-	x := Permit{witness: w, generation: generation + 1, seen: g&^gateFrozen | grantWaited}
+	x := Permit{witness: w, generation: generation + 1, seen: g | grantWaited}
 	if p.timed {
 		r.stamp(time.Since(p.config.Base))
 	}

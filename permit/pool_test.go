@@ -370,24 +370,6 @@ func TestReleaseHappensBeforeTheNextGrant(t *testing.T) {
 	}
 }
 
-func TestUncontendedPathDoesNotAllocate(t *testing.T) {
-	pool := newPool(t, 1)
-	ctx := t.Context()
-	for name, f := range map[string]func(){
-		"TryAcquire and Release": func() { p, _ := pool.TryAcquire(); p.Release(permit.Success) },
-		"Acquire and Release":    func() { p, _ := pool.Acquire(ctx); p.Release(permit.Success) },
-	} {
-		if n := testing.AllocsPerRun(100, f); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
-	}
-	p, _ := pool.TryAcquire()
-	defer p.Release(permit.Success)
-	if n := testing.AllocsPerRun(100, func() { pool.TryAcquire() }); n != 0 {
-		t.Errorf("a refusal: %v allocations", n)
-	}
-}
-
 func TestOutcomeNames(t *testing.T) {
 	for o, want := range map[permit.Outcome]string{
 		permit.Ignored: "ignored", permit.Success: "success", permit.Overload: "overload",
