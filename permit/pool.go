@@ -462,8 +462,8 @@ func (p *Pool) finish(w *witness, generation uint64, o Outcome) bool {
 		return false
 	}
 	n := r.size.Load()
-	r.cell.count(o, uint64(n))
-	if n > 1 {
+	if o != Success || n > 1 { // else the generation tells all
+		r.cell.count(o, uint64(n))
 		r.size.Store(1)
 	}
 	r.witness = w
