@@ -1,7 +1,8 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench mutants fuzz stress
+.PHONY: check check-deep test race fmt bench bench-ledger mutants fuzz stress
 
+BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
 CHECKS ?= 20000
 STRESS ?= 60s
@@ -21,8 +22,14 @@ fmt:
 bench:
 	go run ./bench
 
+# The ledger beside its rivals, medians of ten: the tables of permit/BENCHMARKS.md.
+bench-ledger:
+	go test -run '^$$' -bench 'Fixed|Sampled|Refusal|HandOff' -benchtime 200ms -count 10 ./permit > ledger.txt
+	go test -run '^$$' -bench 'GiveUp|Stats' -benchtime 200ms -count 10 ./permit >> ledger.txt
+	go run $(BENCHSTAT) -col /impl -table .name -row .fullname ledger.txt
+
 check-deep: mutants fuzz stress
-	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw
+	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./proptest
 
 # Every planted fault must be caught by a test.
 mutants:
