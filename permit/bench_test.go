@@ -125,48 +125,58 @@ func BenchmarkRefusal(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOff has 64 goroutines want few permits, so that nearly every one
-// is handed over in the queue.
+// BenchmarkHandOff has a crowd of goroutines want few permits, so that every one is
+// handed over in the queue. The crowd queues before the clock starts, and whoever gets
+// a permit comes again.
 func BenchmarkHandOff(b *testing.B) {
-	crowd := func(b *testing.B, use func(context.Context)) {
-		b.ReportAllocs()
+	crowd := func(b *testing.B, limit, n int, acquire func(context.Context) (permit.Permit, error), release func(permit.Permit)) {
 		ctx, cancel := context.WithCancel(b.Context())
-		defer cancel()
-		var left atomic.Int64
-		left.Store(int64(b.N))
+		held := make([]permit.Permit, limit)
+		for i := range held {
+			held[i], _ = acquire(ctx)
+		}
+		left := int64(b.N)
+		var begun, served atomic.Int64
+		done := make(chan struct{})
 		var all sync.WaitGroup
-		b.ResetTimer()
-		for range 64 {
+		for range n {
 			all.Go(func() {
-				for left.Add(-1) >= 0 {
-					use(ctx)
+				for begun.Add(1); ; {
+					p, err := acquire(ctx)
+					if err != nil {
+						return // the end
+					}
+					if served.Add(1) == left {
+						close(done)
+					}
+					release(p)
 				}
 			})
 		}
+		for begun.Load() < int64(n) {
+			runtime.Gosched()
+		}
+		time.Sleep(10 * time.Millisecond) // the last ones queue
+		b.ReportAllocs()
+		b.ResetTimer()
+		for _, p := range held {
+			release(p)
+		}
+		<-done
+		b.StopTimer()
+		cancel()
 		all.Wait()
 	}
-	// Whoever holds a permit lets the others come and queue.
-	for _, limit := range []int{1, 8} {
-		b.Run(fmt.Sprintf("limit=%d/impl=holdfast", limit), func(b *testing.B) {
-			pool := newPool(b, limit)
-			crowd(b, func(ctx context.Context) {
-				p, err := pool.Acquire(ctx)
-				if err != nil {
-					panic(err)
-				}
-				runtime.Gosched()
-				p.Release(permit.Success)
-			})
+	for _, c := range []struct{ limit, crowd int }{{1, 64}, {8, 64}, {8, 100_000}} {
+		b.Run(fmt.Sprintf("limit=%d/crowd=%d/impl=holdfast", c.limit, c.crowd), func(b *testing.B) {
+			pool := newPool(b, c.limit)
+			crowd(b, c.limit, c.crowd, pool.Acquire, func(p permit.Permit) { p.Release(permit.Success) })
 		})
-		b.Run(fmt.Sprintf("limit=%d/impl=semaphore", limit), func(b *testing.B) {
-			s := semaphore.NewWeighted(int64(limit))
-			crowd(b, func(ctx context.Context) {
-				if err := s.Acquire(ctx, 1); err != nil {
-					panic(err)
-				}
-				runtime.Gosched()
-				s.Release(1)
-			})
+		b.Run(fmt.Sprintf("limit=%d/crowd=%d/impl=semaphore", c.limit, c.crowd), func(b *testing.B) {
+			s := semaphore.NewWeighted(int64(c.limit))
+			crowd(b, c.limit, c.crowd,
+				func(ctx context.Context) (permit.Permit, error) { return permit.Permit{}, s.Acquire(ctx, 1) },
+				func(permit.Permit) { s.Release(1) })
 		})
 	}
 }

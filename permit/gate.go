@@ -8,7 +8,7 @@ const MaxLimit = 1<<30 - 1
 // gate is all that an admission depends on, in one word, so that it is one load to
 // refuse and one compare-and-swap to admit.
 //
-//	bit   63       62…32     31        30        29…0
+//	bit   63       61…32     31        30        29…0
 //	      closed   limit     waiting   frozen    in flight
 //
 // Invariants:

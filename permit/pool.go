@@ -481,12 +481,13 @@ func (p *Pool) finish(w *witness, generation uint64, o Outcome) bool {
 // was done that way, and if so, whether the permit had not ended before.
 func (p *Pool) handOver(w *witness, generation uint64, o Outcome) (done, ok bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	r, head, g := w.record, p.queue.head, p.load()
 	if head == nil || head.n != 1 || r.size.Load() != 1 || g.inFlight() > g.limit() {
+		p.mu.Unlock()
 		return false, false
 	}
 	if !r.pass(generation) {
+		p.mu.Unlock()
 		return true, false
 	}
 	r.cell.count(o, 1)
@@ -496,6 +497,9 @@ func (p *Pool) handOver(w *witness, generation uint64, o Outcome) (done, ok bool
 	}
 	head.permit = x
 	p.dropLocked(head, nil)
+	p.mu.Unlock()
+	// Out of the queue and with a permit, head is its own goroutine's and ours: that one
+	// waits for this, or leaves and lets it be.
 	close(head.ready)
 	return true, true
 }
