@@ -36,7 +36,7 @@ mutants:
 	go run ./proptest/mutants
 
 fuzz:
-	go test -run '^$$' -fuzz FuzzLedger -fuzztime $(FUZZTIME) ./permit
+	go test -run '^$$' -fuzz FuzzLedger -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./permit
 
 stress:
 	HOLDFAST_STRESS=$(STRESS) go test -race -run Stress -timeout 60m ./permit ./hedgedlimit

@@ -20,15 +20,16 @@ type Config struct {
 	// OnLeak, if set, is called once for each permit that can never be released any
 	// more, because every handle to it has become garbage. That is a bug of the
 	// holder: a Release is missing. It is found at some garbage collection afterwards,
-	// and reported on a goroutine of the runtime, which OnLeak must not hold up. It is
-	// called without locks; a panic in it is logged and ends there. It is not called for
+	// and reported on a goroutine of its own, one leak after the other; the runtime's
+	// cleanups wait for it, so it should be quick. It is called without locks; a panic in
+	// it is logged and ends there, and so does runtime.Goexit. It is not called for
 	// the permits of a pool that is garbage itself, and cannot be while a handle of an
 	// earlier, released permit of the same record is kept.
 	OnLeak func(Leak)
 
-	// StackEvery has every StackEvery-th grant, of about that many, note where it was
-	// acquired, for Leak.Stack. It costs about a microsecond and an allocation for each
-	// that is sampled. 1 samples all, 0 none.
+	// StackEvery has one grant of StackEvery, by lot, note where it was acquired, for
+	// Leak.Stack. It costs about a microsecond and an allocation for each that is sampled.
+	// 1 samples all, 0 none.
 	StackEvery int
 
 	// ReclaimLeaks gives the place of a leaked permit back, as Ignored. Without it a

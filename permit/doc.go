@@ -38,8 +38,8 @@
 //   - Granted == InFlight + Σ Released in every [Stats], each side counted on its own.
 //   - A grant is made only while in flight is below the limit of that instant.
 //     Lowering the limit takes nothing back.
-//   - Nobody waits while the head of the queue would fit, and nobody who comes
-//     later is served before the head.
+//   - Nobody waits while the head of the queue would fit, once every Release has
+//     returned, and nobody who comes later is served before the head.
 //   - A second Release, through the same handle or a copy, changes nothing.
 //
 // # How it is built
@@ -60,5 +60,6 @@
 // What holds a handle is watched by the garbage collector (leak.go): the pool itself
 // keeps nothing of a held permit alive but its record.
 //
-// A pool starts no goroutine and sets no timer. The one callback is Config.OnLeak.
+// A pool sets no timer, and starts no goroutine but to report a leak to Config.OnLeak,
+// its one callback.
 package permit

@@ -3,6 +3,7 @@ package permit
 import (
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -84,17 +85,23 @@ func (o orphan) found() {
 	p.report(leak)
 }
 
-// report calls the hook. A panic there ends there: it would take the process with it.
+// report calls the hook, on a goroutine that it may end: a panic of the runtime's own
+// would take the process with it, and runtime.Goexit all cleanups that are to come.
 func (p *Pool) report(leak Leak) {
 	if p.config.OnLeak == nil {
 		return
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			slog.Error("permit: panic in OnLeak", "panic", v, "stack", string(debug.Stack()))
-		}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				slog.Error("permit: panic in OnLeak", "panic", v, "stack", string(debug.Stack()))
+			}
+		}()
+		p.config.OnLeak(leak)
 	}()
-	p.config.OnLeak(leak)
+	<-done
 }
 
 // stack is where the permit of one generation of a record was acquired.
@@ -108,8 +115,8 @@ const maxFrames = 32
 
 // sample notes the stack of the calling goroutine if this grant is one to be sampled.
 func (p *Pool) sample(r *record, generation uint64) {
-	every := p.config.StackEvery
-	if every == 0 || generation%uint64(every) != 0 {
+	// By lot: any count would fall into step with what the program does in turns.
+	if rand.IntN(p.config.StackEvery) != 0 {
 		return
 	}
 	var pcs [maxFrames]uintptr

@@ -186,18 +186,54 @@ func theWaitingCulprit(pool *permit.Pool, done chan<- struct{}) {
 	close(done)
 }
 
-// A stack that was noted for an earlier permit of the same record is not shown for
-// a later one that was not sampled.
-func TestStackIsOfThePermitThatWasLost(t *testing.T) {
-	pool, found := newLeakyPool(t, permit.Config{Limit: 1, StackEvery: 1 << 30})
-	p, _ := pool.TryAcquire() // the first of its record is sampled
+//go:noinline
+func theInnocent(pool *permit.Pool) {
+	p, _ := pool.TryAcquire()
 	p.Release(permit.Success)
-	acquireAndForget(pool)
-	collect(t, "found", func() bool { return len(found) > 0 })
-	if l := <-found; l.Stack != "" {
-		t.Errorf("stack:\n%s", l.Stack)
+}
+
+// A stack that was noted for an earlier permit of the same record is not shown for a
+// later one, sampled or not. Who is sampled is drawn by lot, so that whoever takes turns
+// with others is not always the one.
+func TestStackIsOfThePermitThatWasLost(t *testing.T) {
+	pool, found := newLeakyPool(t, permit.Config{Limit: 1, StackEvery: 2, ReclaimLeaks: true})
+	sampled := 0
+	const rounds = 60
+	for range rounds {
+		theInnocent(pool)
+		theCulprit(pool)
+		collect(t, "found", func() bool { return len(found) > 0 })
+		l := <-found
+		if strings.Contains(l.Stack, "theInnocent") {
+			t.Fatalf("stack:\n%s", l.Stack)
+		}
+		if l.Stack != "" {
+			sampled++
+		}
 	}
-	runtime.KeepAlive(pool) // a pool that is garbage itself reports nothing
+	if sampled < rounds/10 || sampled > rounds-rounds/10 {
+		t.Errorf("%d of %d were sampled", sampled, rounds)
+	}
+	probe(t, pool)
+}
+
+// L10: the hook may end its goroutine, as t.Fatal does. The runtime has one for all
+// cleanups of the process, and it must not be that.
+func TestGoexitOfOnLeakEndsThere(t *testing.T) {
+	var calls atomic.Int32
+	pool, err := permit.NewPool(permit.Config{Limit: 3, ReclaimLeaks: true, OnLeak: func(permit.Leak) {
+		calls.Add(1)
+		runtime.Goexit()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		acquireAndForget(pool)
+	}
+	collect(t, "called three times", func() bool { return calls.Load() == 3 })
+	settled() // other cleanups go on
+	probe(t, pool)
 }
 
 // L10: the hook runs on a goroutine of the runtime, where a panic would end the process.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 var (
@@ -31,19 +30,21 @@ var (
 // context allows, and AcquireWithin waits only in a short queue. Most callers
 // want Acquire, followed by a deferred Release.
 //
-// A Pool must be made by NewPool: the zero value has no room. All methods may be
+// A Pool must be made by NewPool: the zero value panics. All methods may be
 // called from any number of goroutines. The Release of a permit synchronizes
 // before the return of the Acquire that is granted its place, so what the old
 // holder wrote is seen by the new one.
 //
-// A permit that is free at once costs no lock and no allocation (BenchmarkFixed),
-// a refusal one load and its count (BenchmarkRefusal), and a hand-over in the queue
-// two allocations (BenchmarkHandOff).
+// A permit that is free at once allocates nothing, unless more are out than ever before.
+// It costs no lock while few are out, and the short lock of a part of the books that
+// few goroutines share while there are many (BenchmarkFixed, held=1000); a refusal costs
+// one load and its count (BenchmarkRefusal), and a wait one allocation (BenchmarkHandOff).
 type Pool struct {
 	// gate decides every admission, and every release ends with it. It is written by
-	// every goroutine, and so has its cache line for itself.
+	// every goroutine, and so shares its cache line with nothing.
+	_    [64]byte
 	gate atomic.Uint64
-	_    [56]byte
+	_    [64]byte
 
 	// Immutable after NewPool.
 	config    Config
@@ -74,9 +75,11 @@ type Pool struct {
 	// that made room has seen the waiting flag and is on its way to mu.
 	// Invariant: n ≤ limit for every waiter, so that none waits for what cannot come.
 	queue queue
-	// idle is made by the first Close that finds permits out, and closed when
-	// the gate is closed and in flight is 0.
-	idle chan struct{}
+	// idle is made by the first Close that has to wait, and closed when the gate is
+	// closed and in flight is 0. Invariant: idle != nil ⇔ closers > 0, so that nothing
+	// is left of a Close that gave up.
+	idle    chan struct{}
+	closers int // those who wait for idle
 }
 
 // NewPool returns a pool with nothing in flight and nobody waiting. It fails, and
@@ -86,7 +89,7 @@ func NewPool(config Config) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{config: config, timed: !config.Base.IsZero()}
-	p.cells, p.cellShift = newCells()
+	p.openBooks()
 	p.gate.Store(uint64(newGate(config.Limit)))
 	return p, nil
 }
@@ -195,7 +198,10 @@ func (p *Pool) TryAcquireN(n int) (Permit, bool) {
 	if n == 1 {
 		return p.try(1, 0)
 	}
-	if n > 1 && !p.load().refuses(n, 0) {
+	if n < 1 {
+		return Permit{}, false
+	}
+	if !p.load().refuses(n, 0) {
 		p.mu.Lock()
 		x, _, ok := p.admit(n, 0, newcomer)
 		p.mu.Unlock()
@@ -205,189 +211,6 @@ func (p *Pool) TryAcquireN(n int) (Permit, bool) {
 	}
 	p.cell().refused.Add(1)
 	return Permit{}, false
-}
-
-// What keeps a call of admit out, whether it fits or not.
-const (
-	newcomer = gateClosed | gateWaiting | gateFrozen
-	// holder of mu: it is the one who sets the other flags.
-	holder = gateClosed
-)
-
-// admit grants n permits if they fit and none of the flags barred is set. If not,
-// it returns the word that refused and leaves nothing behind. n > 1 needs mu.
-//
-// It makes ready whatever does not depend on the gate before it looks at it, once:
-// a look beforehand as well would fetch the line twice, which made Acquire a quarter
-// dearer where two processors were at it (BenchmarkSampled, 16 goroutines: 104 ns
-// against 82).
-func (p *Pool) admit(n, reserve int, barred gate) (_ Permit, refused gate, ok bool) {
-	var now time.Duration
-	if p.timed {
-		now = time.Since(p.config.Base)
-	}
-	c := p.cell()
-	r, generation := c.claim()
-	if p.timed {
-		r.stamp(now)
-	}
-	if n > 1 {
-		r.size.Store(int64(n))
-	}
-	w := r.witness
-	if w == nil {
-		w = p.newWitness(r)
-	}
-	r.witness = nil
-	var g gate
-	for {
-		g = p.load()
-		if g&barred != 0 || !g.fits(n, reserve) {
-			r.size.Store(1)
-			r.witness = w
-			c.unclaim(r, generation)
-			return Permit{}, g, false
-		}
-		if p.swap(g, g+gate(n)) {
-			break
-		}
-	}
-	if n > 1 {
-		c.moreGranted.Add(uint64(n - 1))
-	}
-	if p.config.StackEvery > 0 {
-		p.sample(r, generation)
-	}
-	return Permit{witness: w, generation: generation, at: now, seen: g + gate(n)}, 0, true
-}
-
-// enqueue is the way through mu, for whoever does not fit or found Stats reading: it
-// grants, or sends away, or returns a place in the queue.
-func (p *Pool) enqueue(n, maxWaiting int) (Permit, *waiter, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for {
-		g := p.load()
-		switch {
-		case g&gateClosed != 0:
-			return Permit{}, nil, ErrClosed
-		case n > g.limit():
-			return Permit{}, nil, ErrTooMany
-		case p.queue.len > 0 || !g.fits(n, 0):
-			if p.queue.len >= maxWaiting {
-				return Permit{}, nil, ErrQueueFull
-			}
-			// The decision to sleep is a swap of the very word that refused. A release
-			// either comes before it, and the swap fails, or finds the flag, and comes
-			// to mu.
-			if p.queue.len == 0 && !p.swap(g, g|gateWaiting) {
-				continue
-			}
-			w, _ := p.waiters.Get().(*waiter)
-			if w == nil {
-				w = new(waiter)
-			}
-			w.ready, w.n = make(chan struct{}), n
-			p.queue.push(w)
-			if p.queue.len == 1 {
-				p.crowded.Store(true)
-			}
-			return Permit{}, w, nil
-		}
-		if x, _, ok := p.admit(n, 0, holder); ok {
-			return x, nil, nil
-		}
-	}
-}
-
-func (p *Pool) wait(ctx context.Context, n, maxWaiting int) (Permit, error) {
-	x, w, err := p.enqueue(n, maxWaiting)
-	if w == nil {
-		if err != nil {
-			p.cell().refused.Add(1)
-		}
-		return x, err
-	}
-
-	// The context may be the user's code: it is never asked under the lock, and if
-	// it panics the place in the queue, or the permit, is given back all the same.
-	left := false
-	defer func() {
-		if !left {
-			p.leave(w)
-		}
-	}()
-	woken := false
-	select {
-	case <-w.ready:
-		woken = true
-	case <-ctx.Done():
-	}
-	// Both may be ready, and select chooses at random. A context that has ended
-	// counts, also if it did so only after the grant.
-	if err := ctx.Err(); err != nil {
-		return Permit{}, err // leave sees to the permit, if there is one
-	}
-	if !woken {
-		return Permit{}, context.Canceled // done, by a context that gives no reason
-	}
-	left = true
-	// What closed ready had written before what is read here, and touches w no more.
-	x, err = w.permit, w.err
-	*w = waiter{}
-	p.waiters.Put(w)
-	if err != nil {
-		return Permit{}, err
-	}
-	if p.timed {
-		x.at = time.Since(p.config.Base) // the time until now was waiting too
-	}
-	if p.config.StackEvery > 0 {
-		p.sample(x.witness.record, x.generation) // what was noted is the stack of whoever woke us
-	}
-	return x, nil
-}
-
-// leave takes w out of the queue. If it has been granted meanwhile, the permit goes
-// to the next: releasing it hands it over.
-func (p *Pool) leave(w *waiter) {
-	p.mu.Lock()
-	if w.queued {
-		p.dropLocked(w, nil)
-		p.wakeLocked() // a head that was too heavy may have held up the rest
-	}
-	p.mu.Unlock()
-	w.permit.Release(Ignored)
-}
-
-// dropLocked takes a waiter out of the queue and clears the waiting flag behind the
-// last. p.mu must be held.
-func (p *Pool) dropLocked(w *waiter, err error) {
-	p.queue.remove(w)
-	if p.queue.len == 0 {
-		p.gate.And(^uint64(gateWaiting))
-		p.crowded.Store(false)
-	}
-	if err != nil {
-		w.err = err
-		close(w.ready)
-	}
-}
-
-// wakeLocked hands permits to the head of the queue for as long as it fits.
-// p.mu must be held. Afterwards nobody sleeps who could run: what refused the head
-// was a word with the waiting flag, so that whoever makes room later comes to mu.
-func (p *Pool) wakeLocked() {
-	for w := p.queue.head; w != nil && p.load().fits(w.n, 0); w = p.queue.head {
-		x, _, ok := p.admit(w.n, 0, holder)
-		if !ok {
-			continue
-		}
-		x.seen |= grantWaited
-		w.permit = x
-		p.dropLocked(w, nil)
-		close(w.ready)
-	}
 }
 
 // Resize sets the limit to n. Everyone who now fits is granted before Resize
@@ -433,85 +256,36 @@ func (p *Pool) Close(ctx context.Context) error {
 		p.idle = make(chan struct{})
 	}
 	idle := p.idle
+	p.closers++
 	p.mu.Unlock()
 
+	// The context may be the user's code: if it panics, this Close is gone all the same.
+	defer p.stopWaiting(idle)
 	select {
 	case <-idle:
 		return nil
 	case <-ctx.Done():
 	}
-	// As in Acquire: an end of both in the same instant counts as success.
+	// An end of both in the same instant counts as success.
 	select {
 	case <-idle:
 		return nil
 	default:
-		return ctx.Err()
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return context.Canceled // done, by a context that gives no reason
 }
 
-// finish ends the permit of this generation, unless it has ended. w is what the next
-// handle of the record will hold.
-func (p *Pool) finish(w *witness, generation uint64, o Outcome) bool {
-	if p.crowded.Load() {
-		if done, ok := p.handOver(w, generation, o); done {
-			return ok
-		}
-	}
-	r := w.record
-	if !r.decide(generation) {
-		return false
-	}
-	n := r.size.Load()
-	if o != Success || n > 1 { // else the generation tells all
-		r.cell.count(o, uint64(n))
-		r.size.Store(1)
-	}
-	r.witness = w
-	g := gate(p.gate.Add(-uint64(n)))
-	r.cell.shelve(r, generation)
-	if g&(gateWaiting|gateClosed) != 0 {
-		p.settle()
-	}
-	return true
-}
-
-// handOver ends a permit as finish does, and gives it to the head of the queue as it
-// is: one in flight before, one in flight after. That spares a crowd the way through
-// the gate and the books, which is a quarter of BenchmarkHandOff. It reports whether it
-// was done that way, and if so, whether the permit had not ended before.
-func (p *Pool) handOver(w *witness, generation uint64, o Outcome) (done, ok bool) {
-	p.mu.Lock()
-	r, head, g := w.record, p.queue.head, p.load()
-	if head == nil || head.n != 1 || r.size.Load() != 1 || g.inFlight() > g.limit() {
-		p.mu.Unlock()
-		return false, false
-	}
-	if !r.pass(generation) {
-		p.mu.Unlock()
-		return true, false
-	}
-	r.cell.count(o, 1)
-	x := Permit{witness: w, generation: generation + 1, seen: g | grantWaited}
-	if p.timed {
-		r.stamp(time.Since(p.config.Base))
-	}
-	head.permit = x
-	p.dropLocked(head, nil)
-	p.mu.Unlock()
-	// Out of the queue and with a permit, head is its own goroutine's and ours: that one
-	// waits for this, or leaves and lets it be.
-	close(head.ready)
-	return true, true
-}
-
-// settle does what a release finds to do behind it: it wakes whoever fits, and ends
-// Close.
-func (p *Pool) settle() {
+// stopWaiting takes a Close out that waits for idle no more.
+func (p *Pool) stopWaiting(idle chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wakeLocked()
-	if g := p.load(); g&gateClosed != 0 && g.inFlight() == 0 && p.idle != nil {
-		close(p.idle)
+	if p.idle != idle {
+		return // it was closed, and with it went the count
+	}
+	if p.closers--; p.closers == 0 {
 		p.idle = nil
 	}
 }

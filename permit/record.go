@@ -144,24 +144,36 @@ func (p *Pool) cell() *cell {
 	return &p.cells[uint64(uintptr(unsafe.Pointer(&here))>>11)*golden>>p.cellShift]
 }
 
-// claim takes a free record and makes it held. Nobody but the caller has it.
-func (c *cell) claim() (r *record, generation uint64) {
+// claim takes a free record, of c if there is one, and makes it held. Nobody but the
+// caller has it. All that may take time comes before: between claim and gate lie a few
+// instructions, for which a snapshot waits.
+func (p *Pool) claim(c *cell) (r *record, generation uint64) {
 	for _, r := range &c.fast {
 		if tag := r.tag.Load(); tag&stateMask == free && r.tag.CompareAndSwap(tag, tag|held) {
 			return r, tag >> stateBits
 		}
 	}
-	c.mu.Lock()
-	r = c.spare
-	if r == nil {
-		r = c.addLocked()
-	} else {
-		c.spare, r.next = r.next, nil
+	r = c.pop()
+	for i := 0; r == nil && i < len(p.cells); i++ {
+		r = p.cells[i].pop() // of work that was acquired elsewhere
 	}
-	c.mu.Unlock()
+	if r == nil {
+		r = p.add(c)
+	}
 	tag := r.tag.Load()
 	r.tag.Store(tag | held)
 	return r, tag >> stateBits
+}
+
+// pop takes a record out of the free list. It is the caller's then.
+func (c *cell) pop() *record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.spare
+	if r != nil {
+		c.spare, r.next = r.next, nil
+	}
+	return r
 }
 
 // unclaim undoes claim, for a record that the gate did not admit.
@@ -171,7 +183,7 @@ func (c *cell) unclaim(r *record, generation uint64) { c.free(r, generation) }
 func (c *cell) shelve(r *record, generation uint64) { c.free(r, generation+1) }
 
 func (c *cell) free(r *record, generation uint64) {
-	r.tag.Store(generation<<stateBits | free)
+	r.tag.Store(generation << stateBits) // free
 	// From here on a record of fast may be claimed.
 	if r.index >= fastRecords {
 		c.push(r)
@@ -193,31 +205,34 @@ func (c *cell) count(o Outcome, n uint64) {
 
 func (c *cell) push(r *record) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.spare, r.next = r, c.spare
-	c.mu.Unlock()
 }
 
-// addLocked makes a record that is free and owned by the caller. c.mu must be held.
-func (c *cell) addLocked() *record {
-	r := &record{cell: c, index: len(c.records)}
+// add makes a record that is free and owned by the caller.
+func (p *Pool) add(c *cell) *record {
+	r := &record{cell: c}
 	r.size.Store(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.index = len(c.records)
+	r.witness = p.newWitness(r)
 	c.records = append(c.records, r)
 	return r
 }
 
-// newCells returns a power of two of cells, enough that the processors need not meet
-// and few enough that a snapshot stays cheap, and what cell shifts by.
-func newCells() (cells []cell, shift uint) {
+// openBooks makes a power of two of cells, enough that the processors need not meet
+// and few enough that a snapshot stays cheap.
+func (p *Pool) openBooks() {
 	n, bits := 1, uint(0)
 	for n < min(2*runtime.GOMAXPROCS(0), 16) {
 		n, bits = 2*n, bits+1
 	}
-	cells = make([]cell, n)
-	for i := range cells {
-		c := &cells[i]
+	p.cells, p.cellShift = make([]cell, n), 64-bits
+	for i := range p.cells {
+		c := &p.cells[i]
 		for j := range c.fast {
-			c.fast[j] = c.addLocked()
+			c.fast[j] = p.add(c)
 		}
 	}
-	return cells, 64 - bits
 }

@@ -5,16 +5,18 @@ import (
 	"time"
 )
 
-// Stats is a snapshot of a pool, all of one instant: it obeys
-// Granted == InFlight + Σ Released and 0 ≤ Overhang ≤ InFlight. Each of the three is
-// counted in its own place. A permit of AcquireN counts as its n.
+// Stats is a snapshot of a pool: Limit, InFlight, Waiting, Oldest, Granted, Released and
+// Closed are of one instant, and Granted == InFlight + Σ Released, each of the three
+// counted in its own place. Overhang, Refused and Leaked are read beside them, each
+// once, with 0 ≤ Overhang ≤ InFlight. A permit of AcquireN counts as its n.
 type Stats struct {
 	// Limit is how many permits may be out.
 	Limit int
 	// InFlight is how many are out. It exceeds Limit only after a Resize
 	// downwards, until holders release.
 	InFlight int
-	// Waiting is how many callers wait for one.
+	// Waiting is how many callers wait for one. While a Release has not returned yet,
+	// one of them may fit.
 	Waiting int
 	// Overhang is how many of those in flight nobody waits for any more.
 	Overhang int
@@ -39,24 +41,37 @@ type Stats struct {
 
 // Stats returns one consistent snapshot. It never fails and may be called at any
 // time, also after Close. It costs some 100 ns and a few more for each record of the
-// ledger, of which there are as many as permits were ever out at once
-// (BenchmarkStats); callers of Acquire wait so long.
+// ledger, of which there are about as many as permits were ever out at once
+// (BenchmarkStats); callers of Acquire wait so long. It waits itself for a goroutine that
+// was taken off its processor half-way through an Acquire or a Release, between two of
+// some ten instructions.
 func (p *Pool) Stats() Stats {
+	for {
+		if s, ok := p.read(); ok {
+			return s
+		}
+		runtime.Gosched() // with the gate open: nobody waits for who is off its processor
+	}
+}
+
+// frozenTries is how often read looks before it lets the others on for a while.
+const frozenTries = 100
+
+// read reports false if something stayed half done all the while.
+func (p *Pool) read() (Stats, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gate.Or(uint64(gateFrozen))
 	defer p.gate.And(^uint64(gateFrozen))
 	// Frozen, the gate admits nobody, and releases come to an end: each goroutine has at
-	// most a few steps to do. Without end only the ledger itself could be at fault; then
-	// the sums do not add up, and whoever looks at them sees it.
-	for range 1 << 16 {
+	// most a few steps to do.
+	for range frozenTries {
 		if s, ok := p.readLocked(); ok {
-			return s
+			return s, true
 		}
 		runtime.Gosched()
 	}
-	s, _ := p.readLocked()
-	return s
+	return Stats{}, false
 }
 
 // readLocked adds up the books, and reports whether the sums are of one instant: of
