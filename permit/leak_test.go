@@ -2,8 +2,10 @@ package permit_test
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -238,6 +240,10 @@ func TestGoexitOfOnLeakEndsThere(t *testing.T) {
 
 // L10: the hook runs on a goroutine of the runtime, where a panic would end the process.
 func TestPanicOfOnLeakEndsThere(t *testing.T) {
+	var log safeBuffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
 	var calls atomic.Int32
 	pool, err := permit.NewPool(permit.Config{Limit: 2, ReclaimLeaks: true, OnLeak: func(permit.Leak) {
 		calls.Add(1)
@@ -249,7 +255,25 @@ func TestPanicOfOnLeakEndsThere(t *testing.T) {
 	acquireAndForget(pool)
 	acquireAndForget(pool)
 	collect(t, "called twice", func() bool { return calls.Load() == 2 })
+	collect(t, "logged twice", func() bool { return strings.Count(log.String(), "out of the hook") >= 2 })
 	probe(t, pool)
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.String()
 }
 
 // The hook may use the pool: no lock is held.
