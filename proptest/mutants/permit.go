@@ -25,7 +25,7 @@ var permitFaults = []fault{
 	},
 	{
 		name: "a context that is done without a reason gets a permit that is nobody's", law: "L10", file: "permit/pool.go",
-		old: "	if !woken {\n", new: "	if false {\n",
+		old: "	if !woken {\n", new: "	if !woken && w.err != nil {\n",
 	},
 	{
 		name: "raising the limit wakes one waiter only", law: "L6", file: "permit/pool.go",
