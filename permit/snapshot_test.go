@@ -2,11 +2,10 @@ package permit_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/permit"
 )
@@ -71,44 +70,31 @@ func (o *observer) use(random *rand.Rand, n int, acquire func() (permit.Permit, 
 // count is at least what was surely counted before it and at most what may have been
 // counted after.
 func TestSnapshotIsOfOneInstant(t *testing.T) {
-	for name, c := range map[string]struct {
-		limit   int
-		weights bool
-	}{"one": {limit: 1}, "few": {limit: 3, weights: true}, "plenty": {limit: 100, weights: true}} {
+	for name, limit := range map[string]int{"one": 1, "few": 3, "plenty": 100} {
 		t.Run(name, func(t *testing.T) {
-			o := &observer{pool: newPool(t, c.limit)}
-			stop := make(chan struct{})
-			var users sync.WaitGroup
-			for i := range 6 {
-				users.Go(func() {
-					random := rand.New(rand.NewPCG(uint64(i), 3))
-					for {
-						select {
-						case <-stop:
-							return
-						default:
-						}
-						switch way := random.IntN(8); {
-						case way == 0 && c.weights:
-							o.use(random, 2, func() (permit.Permit, bool) {
-								p, err := o.pool.AcquireN(context.Background(), 2)
-								return p, err == nil
-							})
-						case way < 4:
-							o.use(random, 1, func() (permit.Permit, bool) {
-								p, err := o.pool.Acquire(context.Background())
-								return p, err == nil
-							})
-						default:
-							o.use(random, 1, o.pool.TryAcquire)
-						}
+			o := &observer{pool: newPool(t, limit)}
+			var users []func() bool
+			for i := range 4 {
+				random := rand.New(rand.NewPCG(uint64(i), 3))
+				users = append(users, func() bool {
+					switch random.IntN(6) {
+					case 0:
+						o.use(random, 2, func() (permit.Permit, bool) {
+							p, err := o.pool.AcquireN(context.Background(), 2)
+							return p, err == nil
+						})
+					case 1, 2:
+						o.use(random, 1, func() (permit.Permit, bool) {
+							p, err := o.pool.Acquire(context.Background())
+							return p, err == nil
+						})
+					default:
+						o.use(random, 1, o.pool.TryAcquire)
 					}
+					return true
 				})
 			}
-			for end := time.Now().Add(meetTime); time.Now().Before(end) && o.look(t); {
-			}
-			close(stop)
-			users.Wait()
+			swarm(append(users, func() bool { return o.look(t) })...)
 			o.look(t)
 			if s := o.pool.Stats(); s.Granted != o.granted.Load() || sum(s) != o.ended.Load() {
 				t.Errorf("%d permits were granted, %d came back: %+v", o.granted.Load(), o.ended.Load(), s)
@@ -116,6 +102,23 @@ func TestSnapshotIsOfOneInstant(t *testing.T) {
 			probe(t, o.pool)
 		})
 	}
+}
+
+// The same where the callers do nothing but take and give back, and so are nearly always
+// amid one or the other.
+func TestSnapshotAmidGrantsAndReleases(t *testing.T) {
+	o := &observer{pool: newPool(t, 3)}
+	o.asked.Store(math.MaxUint64)
+	o.ending.Store(math.MaxUint64)
+	use := func() bool {
+		for range 8 {
+			p, _ := o.pool.TryAcquire()
+			p.Release(permit.Canceled)
+		}
+		return true
+	}
+	swarm(use, use, use, func() bool { return o.look(t) })
+	probe(t, o.pool)
 }
 
 // A snapshot holds up the callers for an instant; it turns nobody away.

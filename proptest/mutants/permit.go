@@ -1,5 +1,9 @@
 package main
 
+// wide is time between two steps of a fault that should be one: enough that others get
+// between them for sure, on a busy machine too.
+const wide = "		for range 2000 {\n			p.load()\n		}\n"
+
 // permitFaults break the ledger: who is let in, who waits, and how it ends.
 var permitFaults = []fault{
 	// Those who wait.
@@ -46,7 +50,7 @@ var permitFaults = []fault{
 	},
 	{
 		name: "a release looks whether somebody waits before it makes room", law: "L6", file: "permit/permit.go",
-		old: "	g := gate(p.gate.Add(-n))\n", new: "	g := p.load()\n	p.gate.Add(-n)\n",
+		old: "	g := gate(p.gate.Add(-n))\n", new: "	g := p.load()\n" + wide + "	p.gate.Add(-n)\n",
 	},
 	{
 		name: "whatever makes room wakes one waiter only", law: "L6", file: "permit/pool.go",
@@ -74,7 +78,7 @@ var permitFaults = []fault{
 	},
 	{
 		name: "the decision to sleep is not a swap of the word that refused", law: "L6", file: "permit/pool.go",
-		old: "			if p.queue.len == 0 && !p.swap(g, g|gateWaiting) {\n				continue\n			}\n", new: "			p.gate.Or(uint64(gateWaiting))\n",
+		old: "			if p.queue.len == 0 && !p.swap(g, g|gateWaiting) {\n				continue\n			}\n", new: wide + "			p.gate.Or(uint64(gateWaiting))\n",
 	},
 	{
 		name: "the gate shows a waiter for ever", law: "L6", file: "permit/pool.go",
@@ -86,7 +90,7 @@ var permitFaults = []fault{
 	},
 	{
 		name: "the gate shows no waiter before the last one has its permit", law: "L6", file: "permit/pool.go",
-		old: "		x, _, ok := p.admit(w.n, 0, holder)\n", new: "		if p.queue.len == 1 {\n			p.gate.And(^uint64(gateWaiting))\n		}\n		x, _, ok := p.admit(w.n, 0, holder)\n",
+		old: "		x, _, ok := p.admit(w.n, 0, holder)\n", new: "		if p.queue.len == 1 {\n			p.gate.And(^uint64(gateWaiting))\n		}\n" + wide + "		x, _, ok := p.admit(w.n, 0, holder)\n",
 	},
 	{
 		name: "the bound of the queue is off by one", law: "AcquireWithin", file: "permit/pool.go",
@@ -137,11 +141,11 @@ var permitFaults = []fault{
 	},
 	{
 		name: "the gate is looked at once and swapped later whatever it is then", law: "L5", file: "permit/pool.go",
-		old: "	for {\n		g = p.load()\n		if g&barred != 0 ||", new: "	for first := true; ; first = false {\n		g = p.load()\n		if first && g&barred != 0 || first &&",
+		old: "		if p.swap(g, g+gate(n)) {\n			break\n		}\n", new: wide + "		for ; !p.swap(g, g+gate(n)); g = p.load() {\n		}\n		break\n",
 	},
 	{
 		name: "an admission adds to the gate instead of swapping it", law: "L5", file: "permit/pool.go",
-		old: "		if p.swap(g, g+gate(n)) {\n			break\n		}\n", new: "		p.gate.Add(uint64(n))\n		break\n",
+		old: "		if p.swap(g, g+gate(n)) {\n			break\n		}\n", new: wide + "		p.gate.Add(uint64(n))\n		break\n",
 	},
 	{
 		name: "an admission overwrites what came between", law: "L1", file: "permit/pool.go",
@@ -161,11 +165,12 @@ var permitFaults = []fault{
 	},
 	{
 		name: "the reserve is looked at once, and the place taken later", law: "L4", file: "permit/pool.go",
-		old: "x, refused, ok := p.admit(n, reserve, newcomer)", new: "x, refused, ok := p.admit(n, 0, newcomer)",
+		old: "		x, refused, ok := p.admit(n, reserve, newcomer)\n", new: wide + "		x, refused, ok := p.admit(n, 0, newcomer)\n",
 	},
 	{
 		name: "the reserve is ignored while Stats reads", law: "L4", file: "permit/pool.go",
-		old: "x, g, ok = p.admit(n, reserve, newcomer)", new: "x, g, ok = p.admit(n, 0, newcomer)",
+		old: "		x, refused, ok := p.admit(n, reserve, newcomer)\n		if ok {\n			return x, true\n		}\n		if g = refused; g&gateFrozen != 0 {\n			// Stats is reading: mu is free as soon as it has done so.\n			p.mu.Lock()\n			x, g, ok = p.admit(n, reserve, newcomer)",
+		new: wide + "		x, refused, ok := p.admit(n, reserve, newcomer)\n		if ok {\n			return x, true\n		}\n		if g = refused; g&gateFrozen != 0 {\n			p.mu.Lock()\n			x, g, ok = p.admit(n, 0, newcomer)",
 	},
 	{
 		name: "TryAcquire refuses while Stats reads, although a permit is free", law: "TryAcquire", file: "permit/pool.go",
@@ -211,7 +216,7 @@ var permitFaults = []fault{
 	},
 	{
 		name: "two releases at once both count", law: "L2", file: "permit/record.go",
-		old: "	if r.tag.CompareAndSwap(tag, tag|closing) {\n		return true", new: "	if r.tag.Load() == tag {\n		r.tag.Store(tag | closing)\n		return true",
+		old: "	if r.tag.CompareAndSwap(tag, tag|closing) {\n		return true", new: "	if r.tag.Load() == tag {\n		runtime.Gosched()\n		r.tag.Store(tag | closing)\n		return true",
 	},
 	{
 		name: "a second release makes room, although it says that it does not count", law: "L2", file: "permit/permit.go",
@@ -259,17 +264,21 @@ var permitFaults = []fault{
 	},
 	{
 		name: "a new limit overwrites what came between", law: "L1", file: "permit/pool.go",
-		old: "	for g := p.load(); !p.swap(g, g.withLimit(n)); g = p.load() {\n	}\n", new: "	p.gate.Store(uint64(p.load().withLimit(n)))\n",
+		old: "	for g := p.load(); !p.swap(g, g.withLimit(n)); g = p.load() {\n	}\n", new: "	g := p.load()\n" + wide + "	p.gate.Store(uint64(g.withLimit(n)))\n",
 	},
 
 	// The records.
 	{
 		name: "two grants share one record", law: "L2", file: "permit/record.go",
-		old: "tag&stateMask == free && r.tag.CompareAndSwap(tag, tag|held) {\n", new: "tag&stateMask == free {\n			r.tag.Store(tag | held)\n",
+		old: "tag&stateMask == free && r.tag.CompareAndSwap(tag, tag|held) {\n", new: "tag&stateMask == free {\n			runtime.Gosched()\n			r.tag.Store(tag | held)\n",
 	},
 	{
 		name: "a record that the gate did not admit is lost", law: "L11", file: "permit/pool.go",
 		old: "			c.unclaim(r, generation)\n", new: "",
+	},
+	{
+		name: "a call that is turned away counts as a grant and a success", law: "Stats", file: "permit/pool.go",
+		old: "			c.unclaim(r, generation)\n", new: "			c.shelve(r, generation)\n",
 	},
 	{
 		name: "a record that the gate did not admit loses its witness", law: "L2", file: "permit/pool.go",
@@ -286,10 +295,6 @@ var permitFaults = []fault{
 	{
 		name: "a record that is found without a lock is in the free list too", law: "L2", file: "permit/record.go",
 		old: "	if r.index >= fastRecords {\n", new: "	if r.index >= 0 {\n",
-	},
-	{
-		name: "a record is free before the gate has been let go", law: "Stats", file: "permit/permit.go",
-		old: "	g := gate(p.gate.Add(-n))\n	c.shelve(r, generation)\n", new: "	c.shelve(r, generation)\n	g := gate(p.gate.Add(-n))\n",
 	},
 
 	// Weighted permits.
@@ -356,7 +361,8 @@ var permitFaults = []fault{
 	},
 	{
 		name: "a record that the gate did not admit keeps the weight", law: "L11", file: "permit/pool.go",
-		old: "			r.size.Store(1)\n			r.witness = w\n", new: "			r.witness = w\n",
+		old: "	var g gate\n	for {\n		g = p.load()\n		if g&barred != 0 || !g.fits(n, reserve) {\n			r.size.Store(1)\n",
+		new: "	var g gate\n	for {\n" + wide + "		g = p.load()\n		if g&barred != 0 || !g.fits(n, reserve) {\n",
 	},
 
 	// Close.
@@ -379,7 +385,7 @@ var permitFaults = []fault{
 	{
 		name: "Close counts who works before it shuts the gate", law: "Close", file: "permit/pool.go",
 		old: "	p.gate.Or(uint64(gateClosed))\n	for p.queue.head != nil {\n		p.dropLocked(p.queue.head, ErrClosed)\n	}\n	// A release either came before the flag, and is seen here, or finds it, and comes\n	// to mu.\n	if p.load().inFlight() == 0 {\n",
-		new: "	n := p.load().inFlight()\n	p.gate.Or(uint64(gateClosed))\n	for p.queue.head != nil {\n		p.dropLocked(p.queue.head, ErrClosed)\n	}\n	if n == 0 {\n",
+		new: "	n := p.load().inFlight()\n" + wide + "	p.gate.Or(uint64(gateClosed))\n	for p.queue.head != nil {\n		p.dropLocked(p.queue.head, ErrClosed)\n	}\n	if n == 0 {\n",
 	},
 	{
 		name: "Close is told of the first release", law: "L7", file: "permit/pool.go",
@@ -412,12 +418,13 @@ var permitFaults = []fault{
 		old: "	newcomer = gateClosed | gateWaiting | gateFrozen\n", new: "	newcomer = gateClosed | gateWaiting\n",
 	},
 	{
-		name: "Stats reads the counters after the records", law: "Stats", file: "permit/stats.go",
-		old: "	s.Granted = generations +", new: "	other, moreReleased, s.Released = 0, 0, [NumOutcomes]uint64{}\n	for i := range p.cells {\n		c := &p.cells[i]\n		for o := range c.other {\n			n := c.other[o].Load()\n			s.Released[o] += n\n			other += n\n		}\n		moreReleased += c.moreReleased.Load()\n	}\n	s.Granted = generations +",
+		name: "Stats reads the counters last", law: "Stats", file: "permit/stats.go",
+		old: "	s.Granted = generations + uint64(inUse) + moreGranted\n	s.Released[Success] += generations + moreReleased - other\n	return s, ok && size == s.InFlight && p.load() == g\n",
+		new: "	ok = ok && size == s.InFlight && p.load() == g\n" + wide + "	other, moreReleased, s.Released = 0, 0, [NumOutcomes]uint64{}\n	for i := range p.cells {\n		c := &p.cells[i]\n		for o := range c.other {\n			n := c.other[o].Load()\n			s.Released[o] += n\n			other += n\n		}\n		moreReleased += c.moreReleased.Load()\n	}\n	s.Granted = generations + uint64(inUse) + moreGranted\n	s.Released[Success] += generations + moreReleased - other\n	return s, ok\n",
 	},
 	{
-		name: "Stats does not look whether the gate has changed", law: "Stats", file: "permit/stats.go",
-		old: " && p.load() == g\n", new: "\n",
+		name: "Stats looks at the gate behind the records only", law: "Stats", file: "permit/stats.go",
+		old: "	return s, ok && size == s.InFlight && p.load() == g\n", new: "	s.InFlight = p.load().inFlight()\n	return s, ok && size == s.InFlight\n",
 	},
 	{
 		name: "Stats does not compare the records with the gate", law: "Stats", file: "permit/stats.go",
