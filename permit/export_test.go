@@ -101,3 +101,17 @@ func (p *Pool) checkRecords(g gate) error {
 	}
 	return nil
 }
+
+// Records returns how many records the books have.
+func (p *Pool) Records() (n int) {
+	for i := range p.cells {
+		c := &p.cells[i]
+		c.mu.Lock()
+		n += len(c.records)
+		c.mu.Unlock()
+	}
+	return n
+}
+
+// FastRecords returns how many of them are found without a lock.
+func (p *Pool) FastRecords() int { return fastRecords * len(p.cells) }

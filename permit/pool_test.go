@@ -380,3 +380,28 @@ func TestOutcomeNames(t *testing.T) {
 		}
 	}
 }
+
+// The books grow with the most that was ever out at once, wherever it was acquired.
+func TestBooksGrowWithThePeakOnly(t *testing.T) {
+	const peak = 200
+	pool := newPool(t, peak)
+	for range 100 {
+		done := make(chan struct{})
+		go func() { // elsewhere in memory, and so in another cell
+			defer close(done)
+			var held []permit.Permit
+			for range peak {
+				p, _ := pool.TryAcquire()
+				held = append(held, p)
+			}
+			for _, p := range held {
+				p.Release(permit.Success)
+			}
+		}()
+		<-done
+	}
+	if n, most := pool.Records(), peak+pool.FastRecords(); n > most {
+		t.Errorf("%d records after never more than %d permits, want %d at most", n, peak, most)
+	}
+	probe(t, pool)
+}

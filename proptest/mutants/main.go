@@ -37,6 +37,10 @@ type fault struct {
 	packages []string // whose tests are to find it; those of the file's package if empty
 }
 
+func allFaults() []fault {
+	return slices.Concat(permitFaults, hedgedlimitFaults, learningFaults)
+}
+
 // A result is what became of one fault.
 type result struct {
 	fault  fault
@@ -63,7 +67,7 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	faults := slices.DeleteFunc(slices.Concat(permitFaults, hedgedlimitFaults, learningFaults), func(f fault) bool {
+	faults := slices.DeleteFunc(allFaults(), func(f fault) bool {
 		return !match.MatchString(f.name) && !match.MatchString(f.file)
 	})
 	if len(faults) == 0 {
