@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,24 +30,33 @@ type Runner func(ctx context.Context, work func(context.Context) error) error
 // counted inside itself. At every instant as many permits are out as work runs, or
 // more: none is given back early by a cancellation, a time-out, a panic, or a caller
 // who has left, and no work runs without one. In the end no permit is out: none was
-// lost.
+// lost. And a caller who is alone and stays has its work run.
 //
 // Panics of the work may reach the caller of the Runner. It must start nothing that
-// outlives the work, or the test does not end.
+// outlives the work. A pool that is not part of a limiter is for TestPool.
 func TestPermitLifetime(t *testing.T, wrap func(l *limiter.Limiter) (Runner, error)) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
-		rapid.SyncTest(t, func(t *rapid.T) {
-			limit := rapid.IntRange(1, 4).Draw(t, "limit")
-			fixed, err := gradient.NewFixed(limit)
-			if err != nil {
-				t.Fatal(err)
+		fixed, err := gradient.NewFixed(rapid.IntRange(1, 4).Draw(t, "limit"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := limiter.Config{
+			Algorithm:  fixed,
+			MaxWaiting: rapid.SampledFrom([]int{limiter.Unbounded, 0, 2}).Draw(t, "max waiting"),
+			Reserve:    limiter.NoReserve,
+		}
+		scripts := rapid.SliceOfN(visits(), 1, maxVisits).Draw(t, "callers")
+		defer func() {
+			if v := recover(); v != nil {
+				if strings.Contains(fmt.Sprint(v), "deadlock:") {
+					t.Fatal("in the end goroutines are left that nobody wakes: the Runner started something that outlives the work")
+				}
+				panic(v)
 			}
-			l, err := limiter.New(limiter.Config{
-				Algorithm:  fixed,
-				MaxWaiting: rapid.SampledFrom([]int{limiter.Unbounded, 0, 2}).Draw(t, "max waiting"),
-				Reserve:    limiter.NoReserve,
-			})
+		}()
+		rapid.SyncTest(t, func(t *rapid.T) {
+			l, err := limiter.New(config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +65,6 @@ func TestPermitLifetime(t *testing.T, wrap func(l *limiter.Limiter) (Runner, err
 				t.Fatal(err)
 			}
 			s := &lifetimes{limiter: l}
-			scripts := rapid.SliceOfN(visits(), 1, maxVisits).Draw(t, "callers")
 			s.open = len(scripts)
 			for _, script := range scripts {
 				go s.call(run, script)
@@ -69,6 +78,9 @@ func TestPermitLifetime(t *testing.T, wrap func(l *limiter.Limiter) (Runner, err
 				time.Sleep(step)
 			}
 			s.check(true)
+			if len(scripts) == 1 && scripts[0].leaves == 0 {
+				s.served()
+			}
 			// Only now may the check fail: a bubble in which somebody still waits
 			// cannot be left. So those are woken first.
 			gone, cancel := context.WithCancel(context.Background())
@@ -128,6 +140,7 @@ type lifetimes struct {
 	// Guarded by mu.
 
 	running int
+	runs    int    // how often work has begun
 	open    int    // callers that have not returned
 	fault   string // the first that was found
 }
@@ -136,6 +149,7 @@ func (s *lifetimes) count(running, open int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running += running
+	s.runs += max(running, 0)
 	s.open += open
 }
 
@@ -176,6 +190,15 @@ func (s *lifetimes) call(run Runner, v visit) {
 		}
 		return nil
 	})
+}
+
+// served checks that work was run at all, for a caller whom nothing kept from it.
+func (s *lifetimes) served() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault == "" && s.runs == 0 {
+		s.fault = "the only caller's work was never run, though a permit was free and its context did not end"
+	}
 }
 
 // check compares the count with the ledger, whenever all is settled, and reports

@@ -50,6 +50,8 @@ func TestWrongMiddlewareIsFound(t *testing.T) {
 		"TestReleaseOnCancel":     "given back early",
 		"TestReleaseByTheCaller":  "given back early",
 		"TestLeakOnPanic":         "permits were lost",
+		"TestNeverRuns":           "work was never run",
+		"TestLeavesAGoroutine":    "outlives the work",
 		"TestTwoRunsOnePermit":    "given back early",
 		"TestRunsWithoutAPermit":  "or never taken",
 		"TestAlgorithmOutOfRange": "not between",

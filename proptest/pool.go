@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -72,6 +73,8 @@ type Pool struct {
 // end if it does so without sleeping.
 func TestPool(t *testing.T, newPool func(limit int) Pool) {
 	t.Helper()
+	var noRelease atomic.Bool
+	newPool = withReleases(newPool, &noRelease)
 	sample := sampleOf(t, newPool)
 	for _, part := range []struct {
 		name    string
@@ -87,6 +90,9 @@ func TestPool(t *testing.T, newPool func(limit int) Pool) {
 	t.Run("model", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			limit := rapid.IntRange(1, 4).Draw(t, "limit")
+			if rapid.IntRange(0, 9).Draw(t, "large") == 9 {
+				limit *= 16 // there are not so many callers, but the probe in the end tells
+			}
 			script := poolScripts(sample).Draw(t, "steps")
 			closes := sample.Close != nil && rapid.Bool().Draw(t, "close in the end")
 			// Steps that are taken at once may race with those they wake, and a fault
@@ -94,6 +100,7 @@ func TestPool(t *testing.T, newPool func(limit int) Pool) {
 			for range 3 {
 				m := &poolModel{limit: limit}
 				m.bubble(func(run func()) { rapid.SyncTest(t, func(*rapid.T) { run() }) }, func() { m.run(newPool, script, closes) })
+				m.noRelease(&noRelease)
 				if m.fault != "" {
 					t.Fatal(m.fault)
 				}
@@ -104,10 +111,46 @@ func TestPool(t *testing.T, newPool func(limit int) Pool) {
 		t.Run(race.name, func(t *testing.T) {
 			var r poolRecord
 			r.bubble(func(run func()) { synctest.Test(t, func(*testing.T) { run() }) }, func() { race.run(&r, newPool) })
+			r.noRelease(&noRelease)
 			if r.fault != "" {
 				t.Fatal(r.fault)
 			}
 		})
+	}
+}
+
+// withReleases puts a release into the place of one that is missing, and notes it: a
+// fault of the pool, which should be told and not end the process.
+func withReleases(newPool func(int) Pool, missing *atomic.Bool) func(int) Pool {
+	checked := func(release func(), ok bool) func() {
+		if ok && release == nil {
+			missing.Store(true)
+			return func() {}
+		}
+		return release
+	}
+	return func(limit int) Pool {
+		p := newPool(limit)
+		if try := p.TryAcquire; try != nil {
+			p.TryAcquire = func() (func(), bool) {
+				release, ok := try()
+				return checked(release, ok), ok
+			}
+		}
+		if acquire := p.Acquire; acquire != nil {
+			p.Acquire = func(ctx context.Context) (func(), error) {
+				release, err := acquire(ctx)
+				return checked(release, err == nil), err
+			}
+		}
+		return p
+	}
+}
+
+// noRelease comes before all other faults, which follow from it.
+func (r *poolRecord) noRelease(missing *atomic.Bool) {
+	if missing.Load() {
+		r.fault = "a permit came without a release: the function is nil"
 	}
 }
 

@@ -138,6 +138,10 @@ func TestWrongPoolIsFound(t *testing.T) {
 	for _, wrong := range []struct{ name, fault string }{
 		{"TestOffByOne/all_at_once", "limit 1: 2 hold a permit"},
 		{"TestOffByOne/model", "invented"},
+		{"TestCapped/model", "permits were lost"},
+		{"TestCapped/all_at_once", "limit 32: 6 hold a permit"},
+		{"TestNoRelease/model", "came without a release"},
+		{"TestNoRelease/all_at_once", "came without a release"},
 		{"TestLastInFirstOut/model", "who came first"},
 		{"TestBargingTry/model", "overtook"},
 		{"TestNoWakeUp/all_at_once", "nobody will wake them"},

@@ -68,6 +68,9 @@ func (c *crowd) work(release, during func()) {
 func raceAllAtOnce(r *poolRecord, newPool func(int) Pool) {
 	for round := 0; round < 400 && r.fault == ""; round++ {
 		limit := 1 + round%4
+		if round%50 == 49 {
+			limit *= 16
+		}
 		p, c, hold := newPool(limit), newCrowd(), make(chan struct{})
 		for range 3 + limit {
 			c.add(func() {

@@ -61,6 +61,23 @@ func TestReleaseByTheCaller(t *testing.T) {
 	})
 }
 
+// The work is forgotten.
+func TestNeverRuns(t *testing.T) {
+	runner(t, func(_ context.Context, p limiter.Permit, _ func(context.Context) error) error {
+		p.Release(permit.Success)
+		return nil
+	})
+}
+
+// A goroutine is left behind that nobody ends.
+func TestLeavesAGoroutine(t *testing.T) {
+	runner(t, func(ctx context.Context, p limiter.Permit, work func(context.Context) error) error {
+		defer p.Release(permit.Success)
+		go func() { <-make(chan struct{}) }()
+		return work(ctx)
+	})
+}
+
 // Nobody gives it back if the work panics.
 func TestLeakOnPanic(t *testing.T) {
 	runner(t, func(ctx context.Context, p limiter.Permit, work func(context.Context) error) error {

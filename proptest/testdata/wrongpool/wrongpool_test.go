@@ -40,6 +40,9 @@ func (p *pool) fits() bool {
 	if p.is("off by one") {
 		return p.out <= p.limit
 	}
+	if p.is("never more than six") {
+		return p.out < min(p.limit, 6)
+	}
 	return p.out < p.limit
 }
 
@@ -83,6 +86,8 @@ func (p *pool) free() {
 
 func (p *pool) release() func() {
 	switch p.fault {
+	case "no release":
+		return nil
 	case "a second release counts":
 		return p.free
 	case "a second release in the same instant counts":
@@ -246,6 +251,8 @@ func TestAnyOrderLast(t *testing.T)  { run(t, "last in, first out", true) }
 func TestAnyOrderBarge(t *testing.T) { run(t, "barging try", true) }
 
 func TestOffByOne(t *testing.T)       { run(t, "off by one", false) }
+func TestCapped(t *testing.T)         { run(t, "never more than six", false) }
+func TestNoRelease(t *testing.T)      { run(t, "no release", false) }
 func TestLastInFirstOut(t *testing.T) { run(t, "last in, first out", false) }
 func TestBargingTry(t *testing.T)     { run(t, "barging try", false) }
 func TestNoWakeUp(t *testing.T)       { run(t, "no wake-up by a release", false) }
