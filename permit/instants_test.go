@@ -31,6 +31,39 @@ func TestHandedOverPermitIsAsOldAsTheHandOver(t *testing.T) {
 	})
 }
 
+// A grant says that it was waited for, whichever way the place came free.
+func TestGrantTellsThatItWasWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, 1)
+		first, _ := pool.TryAcquire()
+		got := make(chan permit.Permit)
+		for range 3 {
+			go func() { p, _ := pool.Acquire(context.Background()); got <- p }()
+		}
+		synctest.Wait()
+		_ = pool.Resize(2) // wakes one
+		second := <-got
+		first.Release(permit.Success) // hands its permit over
+		third := <-got
+		_ = pool.Resize(1)
+		second.Release(permit.Success) // makes no room
+		third.Release(permit.Success)
+		last := <-got
+		for i, p := range []permit.Permit{second, third, last} {
+			if g := p.Grant(); !g.Waited || g.InFlight > g.Limit {
+				t.Errorf("waiter %d was granted %+v", i, g)
+			}
+		}
+		last.Release(permit.Success)
+		if p, _ := pool.TryAcquire(); p.Grant().Waited {
+			t.Errorf("granted at once: %+v", p.Grant())
+		} else {
+			p.Release(permit.Success)
+		}
+		probe(t, pool)
+	})
+}
+
 // Acquire returns the context's error if the context ended, also when that was after
 // the grant and before the caller could know of it. The permit goes to the next.
 func TestContextThatEndsAfterTheGrantCounts(t *testing.T) {

@@ -4,6 +4,7 @@
 //	go run ./proptest/mutants                 # from the root of the module
 //	go run ./proptest/mutants -list
 //	go run ./proptest/mutants -run 'reserve'
+//	go run ./proptest/mutants -sound -race -jitter -run '^permit/'
 //
 // A test that has never been seen to fail says little. Each row of the tables in this
 // folder is a fault that a limiter or hedger of the past has had, or that a change to
@@ -61,6 +62,9 @@ func run() error {
 	list := flag.Bool("list", false, "list the faults and try none")
 	timeout := flag.Duration("timeout", 30*time.Second, "how long the tests of one package may run")
 	tests := flag.String("tests", "^(Test|Fuzz)", "let only tests that match this `regexp` find the faults")
+	jittery := flag.Bool("jitter", false, "have goroutines step aside at every statement of the package, so that they meet anywhere")
+	race := flag.Bool("race", false, "run the tests under the race detector")
+	sound := flag.Bool("sound", false, "plant no fault: the tests must pass as they are")
 	checks := flag.Int("checks", 1000, "how often each property is checked")
 	flag.Parse()
 	match, err := regexp.Compile(*only)
@@ -88,8 +92,12 @@ func run() error {
 		return err
 	}
 	defer m.remove()
+	m.jitter, m.race = *jittery, *race
 	if err := m.sound(ctx, faults); err != nil {
 		return err
+	}
+	if *sound {
+		return nil
 	}
 	var results []result
 	for i, f := range faults {

@@ -22,6 +22,8 @@ type module struct {
 	timeout time.Duration
 	checks  int
 	tests   string // a regular expression
+	race    bool   // under the race detector
+	jitter  bool   // goroutines step aside at every statement
 }
 
 // skipped are folders that are not part of the module, or whose tests are no judge
@@ -139,7 +141,17 @@ func (m *module) test(ctx context.Context, pkg string) (failed string, err error
 	if runtime.GOOS == "windows" {
 		binary += ".exe"
 	}
+	if m.jitter {
+		restore, jitterErr := jitter(filepath.Join(m.dir, filepath.FromSlash(pkg)))
+		defer func() { err = errors.Join(err, restore()) }()
+		if jitterErr != nil {
+			return "", jitterErr
+		}
+	}
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", binary, "./"+pkg)
+	if m.race {
+		build.Args = slices.Insert(build.Args, 2, "-race")
+	}
 	build.Dir = m.dir
 	build.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
