@@ -24,9 +24,9 @@ bench:
 
 # The ledger beside its rivals, medians of ten: the tables of permit/BENCHMARKS.md.
 bench-ledger:
-	go test -run '^$$' -bench 'Fixed|Sampled|Refusal|HandOff' -benchtime 200ms -count 10 ./permit > ledger.txt
+	go test -run '^$$' -bench 'Fixed|Held|Sampled|Refusal|HandOff' -benchtime 200ms -count 10 ./permit > ledger.txt
 	go test -run '^$$' -bench 'GiveUp|Stats' -benchtime 200ms -count 10 ./permit >> ledger.txt
-	go run $(BENCHSTAT) -col /impl -table .name -row .fullname ledger.txt
+	go run $(BENCHSTAT) -col /impl ledger.txt
 
 check-deep: mutants fuzz stress
 	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./proptest

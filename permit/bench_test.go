@@ -69,6 +69,44 @@ func BenchmarkFixed(b *testing.B) {
 	}
 }
 
+// BenchmarkHeld is BenchmarkFixed while others hold many permits for long, so that most
+// records are out and the lock of a cell is needed.
+func BenchmarkHeld(b *testing.B) {
+	for _, n := range []int{1, 16} {
+		for _, held := range []int{100, 10_000} {
+			b.Run(fmt.Sprintf("goroutines=%d/held=%d/impl=holdfast", n, held), func(b *testing.B) {
+				pool := newPool(b, 1<<20)
+				ctx := b.Context()
+				keep := make([]permit.Permit, held)
+				for i := range keep {
+					keep[i], _ = pool.TryAcquire()
+				}
+				parallel(b, n, func() {
+					p, err := pool.Acquire(ctx)
+					if err != nil {
+						panic(err)
+					}
+					p.Release(permit.Success)
+				})
+				for _, p := range keep {
+					p.Release(permit.Success)
+				}
+			})
+			b.Run(fmt.Sprintf("goroutines=%d/held=%d/impl=semaphore", n, held), func(b *testing.B) {
+				s := semaphore.NewWeighted(1 << 20)
+				ctx := b.Context()
+				_ = s.Acquire(ctx, int64(held))
+				parallel(b, n, func() {
+					if err := s.Acquire(ctx, 1); err != nil {
+						panic(err)
+					}
+					s.Release(1)
+				})
+			})
+		}
+	}
+}
+
 // BenchmarkSampled also learns how long each permit was held.
 func BenchmarkSampled(b *testing.B) {
 	for _, n := range crowds {
@@ -156,7 +194,7 @@ func BenchmarkHandOff(b *testing.B) {
 		for begun.Load() < int64(n) {
 			runtime.Gosched()
 		}
-		time.Sleep(10 * time.Millisecond) // the last ones queue
+		time.Sleep(10*time.Millisecond + time.Duration(n)*10*time.Microsecond) // the last ones queue
 		b.ReportAllocs()
 		b.ResetTimer()
 		for _, p := range held {

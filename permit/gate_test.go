@@ -186,16 +186,22 @@ func TestGrantsThatMeetAreDifferentPermits(t *testing.T) {
 // L2: a weighted caller who is beaten to a place leaves no weight behind.
 func TestWeightedCallerMeetsNewcomers(t *testing.T) {
 	pool := newPool(t, 2)
-	b := &workbench{t: t, room: 2, hold: 50}
-	try := func() bool {
-		p, ok := pool.TryAcquire()
-		return !ok || b.work(1, p)
-	}
-	weighted := func() bool {
+	b := &workbench{t: t, room: 2, hold: 500}
+	// One after the other on the same goroutine: it is likely to find its own records
+	// again.
+	use := func() bool {
 		p, err := pool.AcquireN(t.Context(), 2)
-		return err == nil && b.work(2, p)
+		if err != nil || !b.work(2, p) {
+			return false
+		}
+		for range 4 {
+			if p, ok := pool.TryAcquire(); ok && !b.work(1, p) {
+				return false
+			}
+		}
+		return true
 	}
-	swarm(try, try, weighted, weighted)
+	swarm(use, use, use)
 	probe(t, pool)
 }
 

@@ -37,7 +37,7 @@ var (
 //
 // A permit that is free at once allocates nothing, unless more are out than ever before.
 // It costs no lock while few are out, and the short lock of a part of the books that
-// few goroutines share while there are many (BenchmarkFixed, held=1000); a refusal costs
+// few goroutines share while there are many (BenchmarkFixed, BenchmarkHeld); a refusal costs
 // one load and its count (BenchmarkRefusal), and a wait one allocation (BenchmarkHandOff).
 type Pool struct {
 	// gate decides every admission, and every release ends with it. It is written by
