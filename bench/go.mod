@@ -8,4 +8,10 @@ require (
 	golang.org/x/sync v0.12.0
 )
 
+require (
+	github.com/bits-and-blooms/bitset v1.24.4 // indirect
+	github.com/failsafe-go/failsafe-go v0.9.7
+	github.com/influxdata/tdigest v0.0.1 // indirect
+)
+
 replace github.com/holdfast-go/holdfast => ../
