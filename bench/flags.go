@@ -83,7 +83,7 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(w, "usage: go run ./bench [flags]")
+			fmt.Fprintln(w, "usage: go run ./bench [flags]\n       go run ./bench sim [flags]; see go run ./bench sim -h")
 			f.SetOutput(w)
 			f.PrintDefaults()
 			return options{}, err

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -20,7 +21,7 @@ func createJSON(path string) (*jsonFile, error) {
 }
 
 // write replaces what is in the file by the report, and closes it.
-func (j *jsonFile) write(r *report) (err error) {
+func (j *jsonFile) write(report any) (err error) {
 	defer func() {
 		if e := j.file.Close(); err == nil && e != nil {
 			err = fmt.Errorf("bench: -json: %w", e)
@@ -32,9 +33,14 @@ func (j *jsonFile) write(r *report) (err error) {
 			return fmt.Errorf("bench: -json: %w", err)
 		}
 	}
-	encoder := json.NewEncoder(j.file)
+	return writeJSON(j.file, report)
+}
+
+// writeJSON writes a report as people can read it.
+func writeJSON(w io.Writer, report any) error {
+	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
+	if err := encoder.Encode(report); err != nil {
 		return fmt.Errorf("bench: -json: %w", err)
 	}
 	return nil

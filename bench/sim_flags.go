@@ -1,0 +1,198 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/bench/internal/arena"
+)
+
+const (
+	// maxSeeds is far more than anybody waits for.
+	maxSeeds = 1000
+	// maxParallel is what a machine may have of processors.
+	maxParallel = 1024
+	// A scale beyond these bounds leaves nothing of a scenario.
+	minScale, maxScale = 0.01, 100
+)
+
+// simOptions is what the command line of sim says.
+type simOptions struct {
+	scenarios []arena.Scenario
+	makers    []arena.Maker
+	seeds     []uint64
+	// scales are gone through one after the other. There is one, or those that
+	// compare: the scenarios as they are, and each parameter halved and half as much
+	// again.
+	scales    []arena.Scale
+	compare   bool
+	parallel  int
+	jsonPath  string
+	reportDir string
+}
+
+// tournament is all simulations of a scale.
+func (o *simOptions) tournament(scale arena.Scale) *arena.Tournament {
+	t := &arena.Tournament{Makers: o.makers, Seeds: o.seeds, Parallel: o.parallel, Course: o.reportDir != ""}
+	for _, s := range o.scenarios {
+		t.Scenarios = append(t.Scenarios, s.Scaled(scale))
+	}
+	return t
+}
+
+// parseSimFlags reads the command line after the word sim. It returns flag.ErrHelp
+// after -h, when usage has been written to w, and else an error that names the flag
+// and its value.
+func parseSimFlags(args []string, w io.Writer) (simOptions, error) {
+	o := simOptions{}
+	scale := arena.Unscaled()
+	f := flag.NewFlagSet("bench sim", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // the error is returned, and usage is for -h
+	scenarios := f.String("scenario", "all", "scenarios to run: `ids` such as S2,S7, or all; S13 is S13a to S13f")
+	limits := f.String("limit", arena.OurName, "limits to run: `names` out of "+strings.Join(makerNames(), ", ")+", or all")
+	seeds := f.Int("seeds", 5, "how many seeds each simulation is run with; targets are judged on the worst")
+	seed := f.Uint64("seed", 1, "the first seed")
+	f.Float64Var(&scale.Service, "scale-service", 1, "`factor` of all service times; a scaled scenario has no targets")
+	f.Float64Var(&scale.Rate, "scale-rate", 1, "`factor` of all traffic")
+	f.Float64Var(&scale.Workers, "scale-workers", 1, "`factor` of all workers, rounded")
+	f.BoolVar(&o.compare, "scales", false, "instead, compare goodput with service, rate and workers × 0.5 and × 1.5 each")
+	f.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "simulations that run at the same time")
+	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`, or to standard output if it is -")
+	f.StringVar(&o.reportDir, "report", "", "also draw the first seed over time, into HTML files in this `directory`")
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(w, "usage: go run ./bench sim [flags]")
+			f.SetOutput(w)
+			f.PrintDefaults()
+			return simOptions{}, err
+		}
+		return simOptions{}, fmt.Errorf("bench: %w", err)
+	}
+	if f.NArg() > 0 {
+		return simOptions{}, fmt.Errorf("bench: unexpected argument %q", f.Arg(0))
+	}
+	var err error
+	if o.scenarios, err = pickScenarios(*scenarios); err != nil {
+		return simOptions{}, err
+	}
+	if o.makers, err = pickMakers(*limits); err != nil {
+		return simOptions{}, err
+	}
+	switch {
+	case *seeds < 1 || *seeds > maxSeeds:
+		return simOptions{}, fmt.Errorf("bench: -seeds %d is not between 1 and %d", *seeds, maxSeeds)
+	case *seed > math.MaxUint64-maxSeeds:
+		return simOptions{}, fmt.Errorf("bench: -seed %d leaves no room for the others", *seed)
+	case o.parallel < 1 || o.parallel > maxParallel:
+		return simOptions{}, fmt.Errorf("bench: -parallel %d is not between 1 and %d", o.parallel, maxParallel)
+	case o.compare && scale != arena.Unscaled():
+		return simOptions{}, fmt.Errorf("bench: -scales goes through scales of its own, and cannot be had with %s", scale)
+	case o.compare && o.reportDir != "":
+		return simOptions{}, fmt.Errorf("bench: -scales draws nothing, and cannot be had with -report %q", o.reportDir)
+	}
+	for i := range *seeds {
+		o.seeds = append(o.seeds, *seed+uint64(i))
+	}
+	o.scales = []arena.Scale{scale}
+	if o.compare {
+		o.scales = comparedScales()
+	}
+	return o, validScale(scale)
+}
+
+// validScale names the first factor that makes no sense.
+func validScale(s arena.Scale) error {
+	for _, x := range []struct {
+		flag   string
+		factor float64
+	}{{"-scale-service", s.Service}, {"-scale-rate", s.Rate}, {"-scale-workers", s.Workers}} {
+		if !(x.factor >= minScale && x.factor <= maxScale) {
+			return fmt.Errorf("bench: %s %v is not between %v and %v", x.flag, x.factor, minScale, maxScale)
+		}
+	}
+	return nil
+}
+
+// comparedScales are those of -scales, the scenarios as they are first.
+func comparedScales() []arena.Scale {
+	scales := []arena.Scale{arena.Unscaled()}
+	for _, set := range []func(*arena.Scale, float64){
+		func(s *arena.Scale, x float64) { s.Service = x },
+		func(s *arena.Scale, x float64) { s.Rate = x },
+		func(s *arena.Scale, x float64) { s.Workers = x },
+	} {
+		for _, factor := range []float64{0.5, 1.5} {
+			s := arena.Unscaled()
+			set(&s, factor)
+			scales = append(scales, s)
+		}
+	}
+	return scales
+}
+
+// pickScenarios returns the scenarios that are named, in their own order.
+func pickScenarios(list string) ([]arena.Scenario, error) {
+	all := arena.Scenarios()
+	if list == "all" {
+		return all, nil
+	}
+	picked := make([]bool, len(all))
+	for name := range strings.SplitSeq(list, ",") {
+		found := false
+		for i := range all {
+			if all[i].In(strings.TrimSpace(name)) {
+				picked[i], found = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("bench: -scenario %q is none of S1 to S13, S13a to S13f and all", name)
+		}
+	}
+	var some []arena.Scenario
+	for i := range all {
+		if picked[i] {
+			some = append(some, all[i])
+		}
+	}
+	return some, nil
+}
+
+// pickMakers returns the limits that are named, in their own order.
+func pickMakers(list string) ([]arena.Maker, error) {
+	all := arena.Makers()
+	if list == "all" {
+		return all, nil
+	}
+	picked := make(map[string]bool)
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		for i := range all {
+			if all[i].Name == name {
+				picked[name] = true
+			}
+		}
+		if !picked[name] {
+			return nil, fmt.Errorf("bench: -limit %q is none of %s and all", name, strings.Join(makerNames(), ", "))
+		}
+	}
+	var some []arena.Maker
+	for _, m := range all {
+		if picked[m.Name] {
+			some = append(some, m)
+		}
+	}
+	return some, nil
+}
+
+func makerNames() []string {
+	var names []string
+	for _, m := range arena.Makers() {
+		names = append(names, m.Name)
+	}
+	return names
+}
