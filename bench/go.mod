@@ -6,7 +6,7 @@ require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/failsafe-go/failsafe-go v0.9.7
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
-	golang.org/x/sync v0.12.0
+	golang.org/x/sync v0.22.0
 	gonum.org/v1/plot v0.16.0
 )
 
@@ -21,8 +21,9 @@ require (
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/influxdata/tdigest v0.0.1 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
-	golang.org/x/image v0.25.0 // indirect
-	golang.org/x/text v0.23.0 // indirect
+	golang.org/x/image v0.45.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 )
 
 replace github.com/holdfast-go/holdfast => ../

@@ -130,7 +130,7 @@ func TestSimInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var stdout bytes.Buffer
-	code := run(ctx, strings.Fields("sim -json - -limit all"), &stdout, &cancelAt{"630 simulations", cancel})
+	code := run(ctx, strings.Fields("sim -json - -limit all"), &stdout, &cancelAt{"720 simulations", cancel})
 	if code != exitInterrupted {
 		t.Errorf("exit code %d, want 130", code)
 	}
@@ -148,7 +148,7 @@ func TestParseSimFlagsErrors(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"-scenario S99", `bench: -scenario "S99" is none of S1 to S13, S13a to S13f and all`},
 		{"-scenario S1,", `bench: -scenario "" is none of S1 to S13, S13a to S13f and all`},
-		{"-limit tcp", `bench: -limit "tcp" is none of holdfast, aimd, fixed, vegas, gradient2, failsafe, semaphore and all`},
+		{"-limit tcp", `bench: -limit "tcp" is none of holdfast, aimd, fixed, vegas, vegas-mean, gradient2, failsafe, semaphore and all`},
 		{"-seeds 0", "bench: -seeds 0 is not between 1 and 1000"},
 		{"-seeds 1001", "bench: -seeds 1001 is not between 1 and 1000"},
 		{"-seeds x", `bench: invalid value "x" for flag -seeds: parse error`},

@@ -53,11 +53,14 @@ func Makers() []Maker {
 			a, err := gradient.NewFixed(places(c + math.Sqrt(c)))
 			return newLimitedOr(a, err)
 		}},
-		{Name: "vegas", About: "Vegas of Netflix's concurrency-limits on its defaults, over the mean latency of windows of 1 s", New: func(float64) (Contender, error) {
-			return newWindowed(newVegas()), nil
+		{Name: "vegas", About: "Vegas of Netflix's concurrency-limits on its defaults, over the least latency of windows of 1 s", New: func(float64) (Contender, error) {
+			return newWindowed(newVegas(), leastLatency), nil
+		}},
+		{Name: "vegas-mean", About: "the same over the mean latency of windows of 1 s", New: func(float64) (Contender, error) {
+			return newWindowed(newVegas(), meanLatency), nil
 		}},
 		{Name: "gradient2", About: "Gradient2 of Netflix's concurrency-limits on its defaults, over the mean latency of windows of 1 s", New: func(float64) (Contender, error) {
-			return newWindowed(newGradient2()), nil
+			return newWindowed(newGradient2(), meanLatency), nil
 		}},
 		{Name: "failsafe", About: "adaptivelimiter of failsafe-go on its defaults; a deadline error is a Drop", New: func(float64) (Contender, error) {
 			return newFailsafe(), nil

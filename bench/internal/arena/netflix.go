@@ -15,6 +15,14 @@ type law interface {
 	sample(rtt float64, inFlight int, dropped bool) float64
 }
 
+// latencyOf is what a window shows to a law.
+type latencyOf int
+
+const (
+	meanLatency latencyOf = iota
+	leastLatency
+)
+
 const (
 	netflixInitial = 20
 	windowLength   = time.Second
@@ -23,11 +31,13 @@ const (
 	leastRTT = 100 * time.Microsecond
 )
 
-// windowed is a limit that shows a law the calls of a second at a time, by their mean
-// latency and the most that were in flight, as WindowedLimit does. A window in which
-// nothing succeeded does not end.
+// windowed is a limit that shows a law the calls of a second at a time, by one latency
+// and the most that were in flight. The latency is their mean, as in Netflix's own
+// windows, or the least, as in those of its port to Go. A window in which nothing
+// succeeded does not end.
 type windowed struct {
 	law      law
+	shows    latencyOf
 	limit    float64
 	inFlight int
 	starts   []time.Duration // by call
@@ -35,13 +45,13 @@ type windowed struct {
 
 	until       time.Duration
 	calls       int
-	sum         time.Duration
+	sum, least  time.Duration
 	maxInFlight int
 	dropped     bool
 }
 
-func newWindowed(l law) *windowed {
-	return &windowed{law: l, limit: netflixInitial}
+func newWindowed(l law, shows latencyOf) *windowed {
+	return &windowed{law: l, shows: shows, limit: netflixInitial}
 }
 
 func (w *windowed) Limit() int { return int(w.limit) }
@@ -64,6 +74,9 @@ func (w *windowed) Release(now time.Duration, call int, o permit.Outcome) {
 	}
 	w.maxInFlight = max(w.maxInFlight, w.seen[call])
 	if o == permit.Success {
+		if w.calls == 0 || rtt < w.least {
+			w.least = rtt
+		}
 		w.calls++
 		w.sum += rtt
 	} else {
@@ -72,7 +85,11 @@ func (w *windowed) Release(now time.Duration, call int, o permit.Outcome) {
 	if now < w.until || w.calls < windowCalls {
 		return
 	}
-	w.limit = w.law.sample(w.sum.Seconds()/float64(w.calls), w.maxInFlight, w.dropped)
+	shown := w.sum.Seconds() / float64(w.calls)
+	if w.shows == leastLatency {
+		shown = w.least.Seconds()
+	}
+	w.limit = w.law.sample(shown, w.maxInFlight, w.dropped)
 	w.until = now + windowLength
 	w.calls, w.sum, w.maxInFlight, w.dropped = 0, 0, 0, false
 }
