@@ -79,9 +79,11 @@ type simVerdict struct {
 	Met     int `json:"met"`
 	// Missed names each target that was missed, and Ahead each rival that was better in
 	// goodput and latency together, which none may be.
-	Missed     []string `json:"missed"`
-	Ahead      []string `json:"ahead"`
-	TargetsMet bool     `json:"targets_met"`
+	Missed []string `json:"missed"`
+	Ahead  []string `json:"ahead"`
+	// Complete tells that every seed of ours was finished; without it nothing was met.
+	Complete   bool `json:"complete"`
+	TargetsMet bool `json:"targets_met"`
 }
 
 func newSimReport(o simOptions, now time.Time) *simReport {
@@ -93,7 +95,7 @@ func newSimReport(o simOptions, now time.Time) *simReport {
 
 // add enters what was finished of the matches of a scale.
 func (r *simReport) add(scale arena.Scale, seeds []uint64, matches []arena.Match) *simScale {
-	s := simScale{Scale: scale, Verdict: simVerdict{Missed: []string{}, Ahead: []string{}}}
+	s := simScale{Scale: scale, Verdict: simVerdict{Missed: []string{}, Ahead: []string{}, Complete: true}}
 	for i := range matches {
 		m := &matches[i]
 		if n := len(s.Scenarios); n == 0 || s.Scenarios[n-1].ID != m.Scenario.ID {
@@ -105,6 +107,9 @@ func (r *simReport) add(scale arena.Scale, seeds []uint64, matches []arena.Match
 				l.Runs = append(l.Runs, simRun{Seed: seeds[k], Figures: f})
 			}
 		}
+		if m.Maker.Name == arena.OurName && len(l.Runs) < len(seeds) {
+			s.Verdict.Complete = false
+		}
 		for _, j := range m.Judge() {
 			l.Targets = append(l.Targets, newSimTarget(m.Scenario, j))
 			if m.Maker.Name == arena.OurName {
@@ -115,7 +120,7 @@ func (r *simReport) add(scale arena.Scale, seeds []uint64, matches []arena.Match
 		last.Limits = append(last.Limits, l)
 	}
 	s.Verdict.Ahead = append(s.Verdict.Ahead, arena.Ahead(matches)...)
-	s.Verdict.TargetsMet = s.Verdict.Met == s.Verdict.Targets && len(s.Verdict.Ahead) == 0
+	s.Verdict.TargetsMet = s.Verdict.Complete && s.Verdict.Met == s.Verdict.Targets && len(s.Verdict.Ahead) == 0
 	r.Scales = append(r.Scales, s)
 	return &r.Scales[len(r.Scales)-1]
 }

@@ -142,9 +142,9 @@ func (r *simReport) printVerdict(w io.Writer) error {
 	}
 	v := r.Scales[0].Verdict
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d seeds from %d, %.0f s; %s %s/%s, %d CPUs; %s\n", len(r.Seeds), r.Seeds[0], r.ElapsedSeconds, r.Go, r.OS, r.Arch, r.CPUs, r.Scales[0].Scale)
+	fmt.Fprintf(&b, "\nseeds %d to %d; %.0f s on %s %s/%s, %d CPUs; %s\n", r.Seeds[0], r.Seeds[len(r.Seeds)-1], r.ElapsedSeconds, r.Go, r.OS, r.Arch, r.CPUs, r.Scales[0].Scale)
 	if v.Targets > 0 {
-		fmt.Fprintf(&b, "targets of %s, on the worst seed: %d of %d met\n", arena.OurName, v.Met, v.Targets)
+		fmt.Fprintf(&b, "targets of %s, on the worst seed: %d of %d met%s\n", arena.OurName, v.Met, v.Targets, pick(v.Complete, "", "; there are seeds that were not finished"))
 	}
 	for _, m := range v.Missed {
 		fmt.Fprintf(&b, "missed: %s\n", m)

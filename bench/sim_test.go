@@ -54,7 +54,7 @@ func TestSim(t *testing.T) {
 			t.Errorf("%s: a semaphore had good %.1f %% of %d calls", s.ID, told.GoodPercent, told.Offered)
 		}
 	}
-	for _, want := range []string{"S1 overload: 120 s, 3000/s", "  holdfast   overload ", "good % ≥ 99 [99.6]: ", "  semaphore  overload ", "1 seeds from 1", "targets of holdfast, on the worst seed: "} {
+	for _, want := range []string{"S1 overload: 120 s, 3000/s", "  holdfast   overload ", "good % ≥ 99 [99.6]: ", "  semaphore  overload ", "seeds 1 to 1; ", "targets of holdfast, on the worst seed: "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output has no %q:\n%s", want, &stdout)
 		}
@@ -138,8 +138,8 @@ func TestSimInterrupted(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if !r.Interrupted || len(r.Scales) != 1 || len(r.Scales[0].Scenarios) != 18 {
-		t.Errorf("interrupted: %t, %d scales", r.Interrupted, len(r.Scales))
+	if !r.Interrupted || len(r.Scales) != 1 || len(r.Scales[0].Scenarios) != 18 || r.Scales[0].Verdict.TargetsMet {
+		t.Errorf("interrupted: %t, %d scales, %+v", r.Interrupted, len(r.Scales), r.Scales[0].Verdict)
 	}
 }
 
