@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench bench-ledger mutants fuzz stress
+.PHONY: check check-deep test race fmt bench sim bench-ledger mutants fuzz stress
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -21,6 +21,11 @@ fmt:
 
 bench:
 	go run ./bench
+
+# The limit and its rivals in virtual time: the tables of bench/ARENA.md. It exits with 3
+# if the limit missed a target.
+sim:
+	go run ./bench sim -limit all -report out/arena
 
 # The ledger beside its rivals, medians of ten: the tables of permit/BENCHMARKS.md.
 bench-ledger:
