@@ -18,7 +18,8 @@
 // The calls of a seed: when they come, from which client, and how long they take if
 // nothing is in the way. All that is drawn for each call as it comes, whether it is
 // admitted or not, so every contender meets the same calls. Figures of a seed are the
-// same on every run. They are the same on every machine of one architecture too; on
-// another one a fused multiply-add may round a time differently, and an event that
-// moves by a nanosecond is a different run, of the same statistics.
+// same on every run, whatever else runs at the same time. They are the same on every
+// machine of one architecture too; on another one a fused multiply-add may round a time
+// differently, and an event that moves by a nanosecond makes another run, of the same
+// statistics.
 package arena

@@ -17,14 +17,14 @@ func (e exponential) Mean(float64) float64                 { return float64(e) }
 func (e exponential) Draw(r *rand.Rand, _ float64) float64 { return float64(e) * r.ExpFloat64() }
 func (e exponential) String() string                       { return fmt.Sprintf("exponential(%g ms)", 1000*float64(e)) }
 
-// unlimited lets all in, and limitedTo so many.
+// limitedTo makes limits of so many calls; unlimited are more than ever come.
 func limitedTo(n int) *Maker {
 	return &Maker{Name: "limit", New: func(float64) (Contender, error) {
 		return &counted{semaphore: semaphore.NewWeighted(int64(n)), limit: n}, nil
 	}}
 }
 
-const unlimited = 1 << 40
+const unlimited = 1 << 30
 
 func onePhase(p Phase) *Scenario { return &Scenario{ID: "T", Phases: []Phase{p}} }
 
