@@ -105,18 +105,20 @@ func TestGrantIsOfTheReturnOfTheCallerWhoWaited(t *testing.T) {
 
 // A weight that is none is refused by name, and a pool is not made of nonsense.
 func TestNonsenseIsRefusedByName(t *testing.T) {
-	pool := newPool(t, 2)
-	for _, n := range []int{0, -1, math.MinInt} {
-		if x, err := pool.AcquireN(t.Context(), n); err == nil || !contains(err, "AcquireN", n) || x != (permit.Permit{}) {
-			t.Errorf("AcquireN(%d): %v, %v", n, x, err)
+	synctest.Test(t, func(t *testing.T) { // in which a call that waits for ever is found out
+		pool := newPool(t, 2)
+		for _, n := range []int{0, -1, math.MinInt} {
+			if x, err := pool.AcquireN(t.Context(), n); err == nil || !contains(err, "AcquireN", n) || x != (permit.Permit{}) {
+				t.Errorf("AcquireN(%d): %v, %v", n, x, err)
+			}
 		}
-	}
-	for _, n := range []int{3, permit.MaxLimit + 1, math.MaxInt} {
-		if x, err := pool.AcquireN(t.Context(), n); !errors.Is(err, permit.ErrTooMany) || x != (permit.Permit{}) {
-			t.Errorf("AcquireN(%d): %v, %v", n, x, err)
+		for _, n := range []int{3, permit.MaxLimit + 1, math.MaxInt} {
+			if x, err := pool.AcquireN(t.Context(), n); !errors.Is(err, permit.ErrTooMany) || x != (permit.Permit{}) {
+				t.Errorf("AcquireN(%d): %v, %v", n, x, err)
+			}
 		}
-	}
-	probe(t, pool)
+		probe(t, pool)
+	})
 	none, err := permit.NewPool(permit.Config{Limit: 1, StackEvery: -1})
 	if none != nil || err == nil || !strings.Contains(err.Error(), "StackEvery -1") {
 		t.Errorf("NewPool with StackEvery -1: %v, %v", none, err)

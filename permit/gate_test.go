@@ -104,7 +104,7 @@ func TestNewcomersMeetAtTheLastPermit(t *testing.T) {
 func TestNobodyIsLeftAsleep(t *testing.T) {
 	for _, hurry := range []bool{false, true} { // to come between the two, or to have them meet
 		pool := newPool(t, 1)
-		b := &workbench{t: t, room: 1, hold: 50}
+		b := &workbench{t: t, room: 1, hold: 500}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		wait := func() bool {
 			p, err := pool.Acquire(ctx)
@@ -186,12 +186,18 @@ func TestGrantsThatMeetAreDifferentPermits(t *testing.T) {
 // L2: a weighted caller who is beaten to a place leaves no weight behind.
 func TestWeightedCallerMeetsNewcomers(t *testing.T) {
 	pool := newPool(t, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
 	b := &workbench{t: t, room: 2, hold: 500}
 	// One after the other on the same goroutine: it is likely to find its own records
 	// again.
 	use := func() bool {
-		p, err := pool.AcquireN(t.Context(), 2)
-		if err != nil || !b.work(2, p) {
+		p, err := pool.AcquireN(ctx, 2)
+		if err != nil {
+			t.Errorf("AcquireN: %v", err)
+			return false
+		}
+		if !b.work(2, p) {
 			return false
 		}
 		for range 4 {
