@@ -81,8 +81,10 @@ func (p *Pool) finish(w *witness, generation uint64, o Outcome) bool {
 
 // handOver ends a permit as finish does, and gives it to the head of the queue as it
 // is: one in flight before, one in flight after. That spares a crowd the way through
-// the gate and the books, which is a quarter of BenchmarkHandOff. It reports whether it
-// was done that way, and if so, whether the permit had not ended before.
+// the gate and the books, an eighth of BenchmarkHandOff (447 ns before, 390 after). It
+// reports whether it was done that way, and if so, whether the permit had not ended
+// before. mu is taken first: a record that is closing must not wait for it, since Stats
+// holds mu and waits for the record.
 func (p *Pool) handOver(w *witness, generation uint64, o Outcome) (done, ok bool) {
 	p.mu.Lock()
 	r, head, g := w.record, p.queue.head, p.load()

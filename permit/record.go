@@ -17,6 +17,8 @@ import (
 //	  └────────────────┘ │ Abandon                │ decide
 //	      unclaim        └───────▶ abandoned ─────┘
 //
+//	held or abandoned ───pass───▶ held by another, one generation on (under Pool.mu)
+//
 // A grant is claim, then all that is written about it, then the gate: in flight rises
 // last. A release is decide, then all that is written about it, then the gate, then
 // shelve: the record stays visibly closing until in flight has fallen. Therefore, with
@@ -135,8 +137,8 @@ type cell struct {
 }
 
 // cell returns the part of the books that the calling goroutine uses, by where its
-// stack lies: 0.5 ns, against 3.5 for a random number and 9 for a sync.Pool
-// that knows the processor, and a goroutine that comes again finds its own records in
+// stack lies: 0.7 ns, against 5 for a random number and 10 for a sync.Pool, which
+// knows the processor, and a goroutine that comes again finds its own records in
 // its own cache. Any answer is right.
 func (p *Pool) cell() *cell {
 	var here byte
