@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/gradient"
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/limiter"
+	"github.com/holdfast-go/holdfast/permit"
 	"github.com/holdfast-go/holdfast/promlimit"
 )
 
@@ -84,6 +85,8 @@ func TestMetricsAddUp(t *testing.T) {
 			"holdfast_limit dep":                        8,
 			"holdfast_in_flight dep":                    0,
 			"holdfast_overhang dep":                     0,
+			"holdfast_leaked_total dep":                 0,
+			"holdfast_oldest_permit_seconds dep":        0,
 			"holdfast_acquired_total dep":               m["holdfast_hedge_started_total primary dep"] + m["holdfast_hedge_started_total hedge dep"] + m["holdfast_hedge_started_total retry dep"],
 			"holdfast_hedge_started_total primary dep":  40,
 			"holdfast_hedge_started_total hedge dep":    10,
@@ -166,4 +169,26 @@ func TestBadConfigIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
+}
+
+// Work that is stuck shows by its age.
+func TestOldestPermitShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := limiter.New(limiter.Config{Name: "dep"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := promlimit.NewCollector(promlimit.Config{Limiter: l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := prometheus.NewPedanticRegistry()
+		r.MustRegister(c)
+		p, _ := l.TryAcquire(limiter.Primary)
+		time.Sleep(time.Minute)
+		if got := gather(t, r)["holdfast_oldest_permit_seconds dep"]; got != 60 {
+			t.Errorf("the oldest permit is %v s old, want 60", got)
+		}
+		p.Release(permit.Success)
+	})
 }
