@@ -115,3 +115,13 @@ func (p *Pool) Records() (n int) {
 
 // FastRecords returns how many of them are found without a lock.
 func (p *Pool) FastRecords() int { return fastRecords * len(p.cells) }
+
+// ClaimInVain has the gate of a closed pool refuse n permits for which a record was
+// claimed already, as when another caller comes first.
+func (p *Pool) ClaimInVain(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, _, ok := p.admit(n, 0, holder); ok {
+		panic("admitted to a closed pool")
+	}
+}

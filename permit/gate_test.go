@@ -272,3 +272,25 @@ func TestCloseMeetsAGrant(t *testing.T) {
 		}
 	}
 }
+
+// Who claimed a record and was not admitted leaves it as it was.
+func TestClaimInVainLeavesNothing(t *testing.T) {
+	pool := newPool(t, 20)
+	for range 20 { // as many as find a record without a lock, and more
+		p, _ := pool.TryAcquire()
+		defer p.Release(permit.Success)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = pool.Close(gone)
+	before := pool.Stats()
+	for n := range 4 {
+		pool.ClaimInVain(n + 1)
+		if err := pool.CheckInvariants(); err != nil {
+			t.Fatalf("after %d in vain: %v", n+1, err)
+		}
+	}
+	if after := pool.Stats(); after != before {
+		t.Errorf("from %+v to %+v", before, after)
+	}
+}
