@@ -234,7 +234,7 @@ func TestCallersThatComeBackDoNotOvertake(t *testing.T) {
 			for {
 				if i >= before {
 					late.RLock()
-					late.RUnlock() //nolint:staticcheck // a barrier
+					late.RUnlock() //lint:ignore SA2001 a barrier
 				}
 				p, err := pool.Acquire(ctx)
 				if err != nil {
