@@ -104,6 +104,9 @@ func (f fault) judges() []string {
 	return []string{path.Dir(f.file)}
 }
 
+// attempts is how often a fault may survive the tests before it counts as not caught.
+const attempts = 3
+
 // try plants f, runs the tests and puts the file right again.
 func (m *module) try(ctx context.Context, f fault) (r result) {
 	start := time.Now()
@@ -123,8 +126,15 @@ func (m *module) try(ctx context.Context, f fault) (r result) {
 	if r.err = os.WriteFile(name, faulty, 0o644); r.err != nil {
 		return r
 	}
-	for _, pkg := range f.judges() {
-		if r.caught, r.err = m.test(ctx, pkg); r.caught != "" || r.err != nil {
+	// Some faults are races of a few instructions, and show only when goroutines meet
+	// there: what survives is tried again.
+	for range attempts {
+		for _, pkg := range f.judges() {
+			if r.caught, r.err = m.test(ctx, pkg); r.caught != "" || r.err != nil {
+				break
+			}
+		}
+		if r.caught != "" || r.err != nil {
 			break
 		}
 	}
