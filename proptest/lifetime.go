@@ -211,10 +211,12 @@ func (s *lifetimes) check(ended bool) (quiet bool) {
 	case s.fault != "": // the rest follows from it
 	case ledger.InFlight < s.running:
 		s.fault = fmt.Sprintf("a permit was given back early, or never taken: %d are out, and work runs %d times", ledger.InFlight, s.running)
+	case ended && s.running == 0 && ledger.InFlight > 0:
+		s.fault = fmt.Sprintf("%d permits were lost: nothing runs any more, and they are out; %d callers wait", ledger.InFlight, s.open)
 	case ended && (s.running > 0 || s.open > 0):
 		s.fault = fmt.Sprintf("after %v, work still runs %d times and %d callers wait", patience, s.running, s.open)
-	case ended && (ledger.InFlight > 0 || ledger.Waiting > 0):
-		s.fault = fmt.Sprintf("%d permits were lost, %d still wait for one", ledger.InFlight, ledger.Waiting)
+	case ended && ledger.Waiting > 0:
+		s.fault = fmt.Sprintf("%d still wait for a permit, and none is out", ledger.Waiting)
 	}
 	return s.running == 0 && s.open == 0 && ledger.InFlight == 0
 }

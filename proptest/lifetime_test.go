@@ -42,7 +42,8 @@ func TestHedgerHoldsItsPermits(t *testing.T) {
 
 // The suite must find wrong middleware, each by its own fault.
 func TestWrongMiddlewareIsFound(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "./testdata/wrong", "-rapid.nofailfile").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "./testdata/wrong",
+		"-rapid.nofailfile", "-rapid.seed=1").CombinedOutput()
 	if err == nil {
 		t.Fatalf("the wrong middleware passes:\n%s", out)
 	}
