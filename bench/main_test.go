@@ -32,6 +32,19 @@ func shortSettings() settings {
 
 func silent(s settings) *progress { return newProgress(io.Discard, s, 1) }
 
+// readReport reads a file that a run has written.
+func readReport[T any](t *testing.T, path string) (r T) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // A whole run, and the file that it writes.
 func TestRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.json")
@@ -43,14 +56,7 @@ func TestRun(t *testing.T) {
 	if code := run(t.Context(), args, &stdout, t.Output()); code != exitOK {
 		t.Fatalf("exit code %d, want 0; output:\n%s", code, &stdout)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r report
-	if err := json.Unmarshal(data, &r); err != nil {
-		t.Fatal(err)
-	}
+	r := readReport[report](t, path)
 	if len(r.Rounds) != 1 || len(r.Rounds[0].Rows) != 5 || r.Interrupted {
 		t.Fatalf("the report has %d rounds and %d rows, interrupted: %t", len(r.Rounds), r.rows(), r.Interrupted)
 	}

@@ -22,14 +22,7 @@ func TestSim(t *testing.T) {
 	if code != exitOK && code != exitMissed {
 		t.Fatalf("exit code %d; output:\n%s", code, &stdout)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r simReport
-	if err := json.Unmarshal(data, &r); err != nil {
-		t.Fatal(err)
-	}
+	r := readReport[simReport](t, path)
 	if r.Interrupted || len(r.Scales) != 1 || len(r.Scales[0].Scenarios) != 2 || len(r.Seeds) != 1 {
 		t.Fatalf("%+v", r)
 	}

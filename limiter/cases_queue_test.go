@@ -23,7 +23,7 @@ func TestRaisedLimitWakesAllWhoFit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{first: gradient.Decision{Limit: 1, MinLength: time.Second}}
 			s.next = func(gradient.Window) gradient.Decision { return gradient.Decision{Limit: limit, MinLength: time.Hour} }
-			l := script(t, s, limiter.Config{MaxWaiting: 5})
+			l := limitedBy(t, s, limiter.Config{MaxWaiting: 5})
 			deaf, _ := l.TryAcquire(limiter.Primary)
 			stop := make(chan struct{})
 			var woken [5]atomic.Bool

@@ -43,16 +43,6 @@ func rest(t testing.TB, l *limiter.Limiter, b *between) {
 	}
 }
 
-func limitedBy(t testing.TB, algorithm gradient.Algorithm, config limiter.Config) *limiter.Limiter {
-	t.Helper()
-	config.Algorithm = algorithm
-	l, err := limiter.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 // Field case B01: a permit outlives the context that it was asked for with, and Do
 // holds it for as long as deaf work runs, whatever becomes of the caller's context.
 func TestPermitOutlivesTheContextOfTheCaller(t *testing.T) {

@@ -67,7 +67,7 @@ func TestPanicOfOnPanicEndsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{first: gradient.Decision{Limit: 2, MinLength: time.Second}}
 		s.next = func(gradient.Window) gradient.Decision { panic("algorithm") }
-		l := script(t, s, limiter.Config{OnPanic: func(any, []byte) { panic("on panic") }})
+		l := limitedBy(t, s, limiter.Config{OnPanic: func(any, []byte) { panic("on panic") }})
 		err := l.Do(t.Context(), func(context.Context) error { time.Sleep(time.Second); return nil })
 		if err != nil || len(s.windows) != 1 {
 			t.Errorf("Do: %v, %d windows", err, len(s.windows))

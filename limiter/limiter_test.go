@@ -23,6 +23,11 @@ func fixed(t testing.TB, limit int, config limiter.Config) *limiter.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return limitedBy(t, algorithm, config)
+}
+
+func limitedBy(t testing.TB, algorithm gradient.Algorithm, config limiter.Config) *limiter.Limiter {
+	t.Helper()
 	config.Algorithm = algorithm
 	l, err := limiter.New(config)
 	if err != nil {

@@ -36,22 +36,12 @@ func (s *scripted) Next(_ time.Time, w *gradient.Window) gradient.Decision {
 	return s.first
 }
 
-func script(t *testing.T, s *scripted, config limiter.Config) *limiter.Limiter {
-	t.Helper()
-	config.Algorithm = s
-	l, err := limiter.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 // A window tells what went on in it: in flight by Little's integral, throughput
 // by every end, latency and saturation by primaries alone.
 func TestWindowTellsWhatWentOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{first: gradient.Decision{Limit: 4, MinLength: time.Second, MinSamples: 1}}
-		l := script(t, s, limiter.Config{Reserve: limiter.NoReserve})
+		l := limitedBy(t, s, limiter.Config{Reserve: limiter.NoReserve})
 		// For one second: a primary in flight all the time, ended by a deadline;
 		// a hedge for the first half; a bypass of a quarter; a refused overload.
 		primary, _ := l.TryAcquire(limiter.Primary)
@@ -99,7 +89,7 @@ func TestOnlyPrimariesSaturate(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{first: gradient.Decision{Limit: 2, MinLength: time.Second}}
-			l := script(t, s, limiter.Config{Reserve: limiter.NoReserve})
+			l := limitedBy(t, s, limiter.Config{Reserve: limiter.NoReserve})
 			p, _ := l.TryAcquire(c.first)
 			q, _ := l.TryAcquire(c.second)
 			if _, ok := l.TryAcquire(limiter.Hedge); ok {
@@ -118,7 +108,7 @@ func TestOnlyPrimariesSaturate(t *testing.T) {
 func TestRefusedPrimaryClosesWindowOfAServiceThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{first: gradient.Decision{Limit: 1, MinLength: time.Second}}
-		l := script(t, s, limiter.Config{})
+		l := limitedBy(t, s, limiter.Config{})
 		p, _ := l.TryAcquire(limiter.Primary)
 		time.Sleep(2 * time.Second)
 		l.TryAcquire(limiter.Hedge)
@@ -142,7 +132,7 @@ func TestLatencyIsOfThePresentEpoch(t *testing.T) {
 		s.next = func(gradient.Window) gradient.Decision {
 			return gradient.Decision{Limit: 9, NewEpoch: true, Settle: time.Second, MinLength: time.Second, MinSamples: 1}
 		}
-		l := script(t, s, limiter.Config{})
+		l := limitedBy(t, s, limiter.Config{})
 		run := func(d time.Duration) {
 			p, _ := l.TryAcquire(limiter.Primary)
 			time.AfterFunc(d, func() { p.Release(permit.Success) })
@@ -171,7 +161,7 @@ func TestLatencyIsOfThePresentEpoch(t *testing.T) {
 func TestLatencyRunsFromGrantToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{first: gradient.Decision{Limit: 1, MinLength: time.Second, MinSamples: 2}}
-		l := script(t, s, limiter.Config{MaxWaiting: 1})
+		l := limitedBy(t, s, limiter.Config{MaxWaiting: 1})
 		p, _ := l.TryAcquire(limiter.Primary)
 		time.AfterFunc(10*time.Second, func() { p.ReleaseAfter(permit.Success, 50*time.Millisecond) })
 		q, err := l.Acquire(t.Context(), limiter.Primary)
@@ -197,7 +187,7 @@ func TestLimitChangeIsAnnouncedAfterItIsInForce(t *testing.T) {
 		}
 		var l *limiter.Limiter
 		var got []limiter.Change
-		l = script(t, s, limiter.Config{MaxWaiting: limiter.Unbounded, OnLimitChange: func(c limiter.Change) {
+		l = limitedBy(t, s, limiter.Config{MaxWaiting: limiter.Unbounded, OnLimitChange: func(c limiter.Change) {
 			got = append(got, c)
 			if l.Limit() != c.New { // and no lock is held: this would hang
 				t.Errorf("announced %+v, in force %d", c, l.Limit())
@@ -231,7 +221,7 @@ func TestBadAlgorithmHarmsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, limit := range []int{0, -5, math.MinInt} {
 			s := &scripted{first: gradient.Decision{Limit: limit, MinLength: time.Second}}
-			l := script(t, s, limiter.Config{})
+			l := limitedBy(t, s, limiter.Config{})
 			p, _ := l.TryAcquire(limiter.Primary)
 			time.Sleep(time.Second)
 			p.Release(permit.Success)
@@ -243,7 +233,7 @@ func TestBadAlgorithmHarmsNobody(t *testing.T) {
 		var told []any
 		s := &scripted{first: gradient.Decision{Limit: 2, MinLength: time.Second}}
 		s.next = func(gradient.Window) gradient.Decision { panic("algorithm") }
-		l := script(t, s, limiter.Config{OnPanic: func(v any, stack []byte) {
+		l := limitedBy(t, s, limiter.Config{OnPanic: func(v any, stack []byte) {
 			if len(stack) == 0 {
 				t.Error("no stack")
 			}

@@ -47,10 +47,11 @@ func (p *Pool) admit(n, reserve int, barred gate) (_ Permit, refused gate, ok bo
 	if n > 1 {
 		c.moreGranted.Add(uint64(n - 1))
 	}
-	if p.config.StackEvery > 0 {
-		p.sample(r, generation)
+	x := Permit{witness: w, generation: generation, at: now, seen: g + gate(n)}
+	if barred == newcomer { // else the caller may be somebody who makes room for another
+		p.sample(x)
 	}
-	return Permit{witness: w, generation: generation, at: now, seen: g + gate(n)}, 0, true
+	return x, 0, true
 }
 
 // finish ends the permit of this generation, unless it has ended. w is what the next

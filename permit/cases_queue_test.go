@@ -48,7 +48,7 @@ func queueUp(t *testing.T, pool *permit.Pool) *guest {
 // outcome is right, and the permit is not lost by any of them.
 func TestContextThatEndsAsTheTurnComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := poolOf(t, 1)
+		pool := newPool(t, 1)
 		for round := range 1000 {
 			held := take(t, pool, 1)[0]
 			g := queueUp(t, pool)
@@ -73,7 +73,7 @@ func TestContextThatEndsAsTheTurnComes(t *testing.T) {
 				t.Fatalf("in flight %d after both", pool.InFlight())
 			}
 		}
-		probeCapacity(t, pool)
+		probe(t, pool)
 	})
 }
 
@@ -105,7 +105,7 @@ func TestHeadThatLeavesPassesItsTurnOn(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", cancelled first ", cancelFirst), func(t *testing.T) {
 				for range 100 {
 					synctest.Test(t, func(t *testing.T) {
-						pool := poolOf(t, 3)
+						pool := newPool(t, 3)
 						held := take(t, pool, 3)
 						a, b, c2 := queueUp(t, pool), queueUp(t, pool), queueUp(t, pool)
 						c.before(t, pool, held)
@@ -139,7 +139,7 @@ func TestHeadThatLeavesPassesItsTurnOn(t *testing.T) {
 						for _, p := range held {
 							p.Release(permit.Success)
 						}
-						probeCapacity(t, pool)
+						probe(t, pool)
 					})
 				}
 			})
@@ -152,7 +152,7 @@ func TestHeadThatLeavesPassesItsTurnOn(t *testing.T) {
 func TestWaiterThatLeavesFromAnywhereKeepsTheOrder(t *testing.T) {
 	for leaves := range 5 {
 		synctest.Test(t, func(t *testing.T) {
-			pool := poolOf(t, 1)
+			pool := newPool(t, 1)
 			held := take(t, pool, 1)[0]
 			var guests []*guest
 			for range 5 {
@@ -177,7 +177,7 @@ func TestWaiterThatLeavesFromAnywhereKeepsTheOrder(t *testing.T) {
 				held = g.permit
 			}
 			held.Release(permit.Success)
-			probeCapacity(t, pool)
+			probe(t, pool)
 		})
 	}
 }
@@ -187,7 +187,7 @@ func TestWaiterThatLeavesFromAnywhereKeepsTheOrder(t *testing.T) {
 func TestNewLimitWakesExactlyThoseWhoFit(t *testing.T) {
 	for limit, want := range map[int]int{6: 5, 3: 2, 1: 0, 2: 1, 1000: 5} {
 		synctest.Test(t, func(t *testing.T) {
-			pool := poolOf(t, 1)
+			pool := newPool(t, 1)
 			deaf := take(t, pool, 1)[0]
 			var guests []*guest
 			for range 5 {
@@ -212,7 +212,7 @@ func TestNewLimitWakesExactlyThoseWhoFit(t *testing.T) {
 				g.permit.Release(permit.Success)
 			}
 			deaf.Release(permit.Success)
-			probeCapacity(t, pool)
+			probe(t, pool)
 		})
 	}
 }
@@ -223,7 +223,7 @@ func TestNewLimitWakesExactlyThoseWhoFit(t *testing.T) {
 // before.
 func TestCallersThatComeBackDoNotOvertake(t *testing.T) {
 	const rivals, before, bound = 8, 4, 64
-	pool := poolOf(t, 1)
+	pool := newPool(t, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	var grants atomic.Int64
 	var late sync.RWMutex // keeps half of the rivals out of the queue
@@ -285,7 +285,7 @@ func TestCallersThatComeBackDoNotOvertake(t *testing.T) {
 	for range rivals {
 		<-ended
 	}
-	probeCapacity(t, pool)
+	probe(t, pool)
 }
 
 // until waits, in real time, for what other goroutines bring about.

@@ -14,40 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/permit"
 )
 
-// poolOf returns a pool of the given limit.
-func poolOf(t testing.TB, limit int) *permit.Pool {
-	t.Helper()
-	pool, err := permit.NewPool(permit.Config{Limit: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pool
-}
-
-// probeCapacity ends a test: nothing is in flight and nobody waits, the ledger adds
-// up, and exactly Limit permits are to be had.
-func probeCapacity(t testing.TB, pool *permit.Pool) {
-	t.Helper()
-	s := pool.Stats()
-	if s.InFlight != 0 || s.Waiting != 0 || s.Overhang != 0 || s.Granted != sum(s) {
-		t.Fatalf("not at rest: %+v", s)
-	}
-	var held []permit.Permit
-	for {
-		p, ok := pool.TryAcquire()
-		if !ok {
-			break
-		}
-		held = append(held, p)
-	}
-	if len(held) != pool.Limit() {
-		t.Errorf("%d permits are to be had, the limit is %d", len(held), pool.Limit())
-	}
-	for _, p := range held {
-		p.Release(permit.Ignored)
-	}
-}
-
 // sum is how many permits have come back.
 func sum(s permit.Stats) (n uint64) {
 	for _, r := range s.Released {
@@ -82,7 +48,7 @@ func raise(peak *atomic.Int64, n int64) {
 // run twice at once.
 func TestEndOfTheContextIsNotTheEndOfTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := poolOf(t, 1)
+		pool := newPool(t, 1)
 		var running, peak atomic.Int64
 		timedOut := 0
 		for range 50 {
@@ -115,14 +81,14 @@ func TestEndOfTheContextIsNotTheEndOfTheWork(t *testing.T) {
 		if peak.Load() != 1 || timedOut == 0 || timedOut == 50 {
 			t.Errorf("%d ran at once, %d callers of 50 timed out", peak.Load(), timedOut)
 		}
-		probeCapacity(t, pool)
+		probe(t, pool)
 	})
 }
 
 // Field case B11: ten permits, each released from eight goroutines at once through
 // copies, come back ten times, and in flight never reads below zero.
 func TestManyReleasesAtOnceInventNoCapacity(t *testing.T) {
-	pool := poolOf(t, 10)
+	pool := newPool(t, 10)
 	for range 50 {
 		held := take(t, pool, 10)
 		start, done := make(chan struct{}), make(chan struct{})
@@ -173,12 +139,12 @@ func TestManyReleasesAtOnceInventNoCapacity(t *testing.T) {
 			p.Release(permit.Success)
 		}
 	}
-	probeCapacity(t, pool)
+	probe(t, pool)
 }
 
 // Field case B11: what comes beside an error or false is nobody's permit.
 func TestReleaseOfNoPermitIsHarmless(t *testing.T) {
-	pool := poolOf(t, 1)
+	pool := newPool(t, 1)
 	held := take(t, pool, 1)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -194,7 +160,7 @@ func TestReleaseOfNoPermitIsHarmless(t *testing.T) {
 	if beside["false"], ok = pool.TryAcquire(); ok {
 		t.Error("TryAcquire above the limit")
 	}
-	closed := poolOf(t, 1)
+	closed := newPool(t, 1)
 	if err := closed.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -212,7 +178,7 @@ func TestReleaseOfNoPermitIsHarmless(t *testing.T) {
 		t.Errorf("useless releases left %+v", s)
 	}
 	held[0].Release(permit.Success)
-	probeCapacity(t, pool)
+	probe(t, pool)
 }
 
 // Field case B12: of a thousand callers who start at one barrier and hold for a
@@ -222,7 +188,7 @@ func TestBarrierOfCallersDoesNotOvershoot(t *testing.T) {
 	for _, limits := range [][]int{{10}, {8, 10}, {1}} {
 		synctest.Test(t, func(t *testing.T) {
 			highest := limits[len(limits)-1]
-			pool := poolOf(t, highest)
+			pool := newPool(t, highest)
 			var running, peak atomic.Int64
 			work := func(p permit.Permit) {
 				raise(&peak, running.Add(1))
@@ -283,7 +249,7 @@ func TestBarrierOfCallersDoesNotOvershoot(t *testing.T) {
 			if peak.Load() > int64(highest) {
 				t.Errorf("%d ran at once under a limit of %d", peak.Load(), highest)
 			}
-			probeCapacity(t, pool)
+			probe(t, pool)
 		})
 	}
 }
@@ -295,23 +261,23 @@ func TestNonsenseLimitsAreRefusedByName(t *testing.T) {
 		if pool, err := permit.NewPool(permit.Config{Limit: limit}); pool != nil || err == nil || !contains(err, "Limit", limit) {
 			t.Errorf("NewPool with limit %d: %v, %v", limit, pool, err)
 		}
-		pool := poolOf(t, 2)
+		pool := newPool(t, 2)
 		if err := pool.Resize(limit); err == nil || !contains(err, "Resize", limit) || pool.Limit() != 2 {
 			t.Errorf("Resize to %d: %v, limit %d", limit, err, pool.Limit())
 		}
-		probeCapacity(t, pool)
+		probe(t, pool)
 	}
 	for _, limit := range []int{permit.MaxLimit + 1, math.MaxInt} {
 		if pool, err := permit.NewPool(permit.Config{Limit: limit}); pool != nil || err == nil || !contains(err, "Limit", limit) {
 			t.Errorf("NewPool with limit %d: %v, %v", limit, pool, err)
 		}
-		pool := poolOf(t, 2)
+		pool := newPool(t, 2)
 		if err := pool.Resize(limit); err == nil || !contains(err, "Resize", limit) || pool.Limit() != 2 {
 			t.Errorf("Resize to %d: %v, limit %d", limit, err, pool.Limit())
 		}
-		probeCapacity(t, pool)
+		probe(t, pool)
 	}
-	pool := poolOf(t, permit.MaxLimit)
+	pool := newPool(t, permit.MaxLimit)
 	p := take(t, pool, 1)[0]
 	q, ok := pool.TryAcquireLeaving(math.MaxInt)
 	if ok {
@@ -323,5 +289,5 @@ func TestNonsenseLimitsAreRefusedByName(t *testing.T) {
 	if err := pool.Resize(1); err != nil {
 		t.Error(err)
 	}
-	probeCapacity(t, pool)
+	probe(t, pool)
 }

@@ -29,7 +29,7 @@ func shut(t testing.TB, pool *permit.Pool) {
 
 func TestCloseWakesAllWhoWaitAndWaitsForWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := poolOf(t, 2)
+		pool := newPool(t, 2)
 		held := take(t, pool, 2)
 		var guests []*guest
 		for range 5 {
@@ -75,13 +75,13 @@ func TestCloseWithAnEndedContextCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		idle := poolOf(t, 1)
+		idle := newPool(t, 1)
 		if err := idle.Close(ended); err != nil {
 			t.Errorf("Close of an idle pool: %v", err)
 		}
 		shut(t, idle)
 
-		pool := poolOf(t, 1)
+		pool := newPool(t, 1)
 		held := take(t, pool, 1)[0]
 		g := queueUp(t, pool)
 		if err := pool.Close(ended); !errors.Is(err, context.Canceled) {
@@ -114,7 +114,7 @@ func TestCloseWithAnEndedContextCloses(t *testing.T) {
 // Work outlives the Close that gave up on it; its release is counted and frees nothing
 // for others.
 func TestReleaseAfterCloseLetsNobodyIn(t *testing.T) {
-	pool := poolOf(t, 1)
+	pool := newPool(t, 1)
 	held := take(t, pool, 1)[0]
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -141,7 +141,7 @@ func TestReleaseAfterCloseLetsNobodyIn(t *testing.T) {
 // granted afterwards.
 func TestCloseRacesWithAcquireAndResize(t *testing.T) {
 	for range 40 {
-		pool := poolOf(t, 3)
+		pool := newPool(t, 3)
 		start := make(chan struct{})
 		var all, closers sync.WaitGroup
 		var running, afterClose atomic.Int64

@@ -64,34 +64,6 @@ func TestGrantTellsThatItWasWaitedFor(t *testing.T) {
 	})
 }
 
-// Acquire returns the context's error if the context ended, also when that was after
-// the grant and before the caller could know of it. The permit goes to the next.
-func TestContextThatEndsAfterTheGrantCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pool := newPool(t, 1)
-		held, _ := pool.TryAcquire()
-		var over atomic.Bool
-		ctx := oddContext{Context: t.Context(), err: func() error {
-			if over.Load() {
-				return context.Canceled
-			}
-			return nil
-		}}
-		errs := make(chan error)
-		go func() { _, err := pool.Acquire(ctx); errs <- err }()
-		synctest.Wait()
-		over.Store(true)             // and Done stays open, so that the grant is what wakes it
-		held.Release(permit.Success) // hands it over
-		if err := <-errs; !errors.Is(err, context.Canceled) {
-			t.Fatalf("Acquire: %v", err)
-		}
-		if s := pool.Stats(); s.Released[permit.Ignored] != 1 {
-			t.Fatalf("the permit that was given up: %+v", s)
-		}
-		probe(t, pool)
-	})
-}
-
 // Close succeeds if the last release comes in the same instant as the end of its
 // context.
 func TestCloseThatEndsWithItsContextSucceeds(t *testing.T) {

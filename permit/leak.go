@@ -113,15 +113,22 @@ type stack struct {
 // maxFrames bounds what a sampled stack keeps.
 const maxFrames = 32
 
-// sample notes the stack of the calling goroutine if this grant is one to be sampled.
-func (p *Pool) sample(r *record, generation uint64) {
-	// By lot: any count would fall into step with what the program does in turns.
+// sample notes the stack of the calling goroutine, which has just been granted x, if it
+// is one to be sampled.
+func (p *Pool) sample(x Permit) {
+	if p.config.StackEvery > 0 {
+		p.draw(x)
+	}
+}
+
+// draw decides by lot: any count would fall into step with what the program does in turns.
+func (p *Pool) draw(x Permit) {
 	if rand.IntN(p.config.StackEvery) != 0 {
 		return
 	}
 	var pcs [maxFrames]uintptr
 	n := runtime.Callers(2, pcs[:])
-	r.stack.Store(&stack{generation: generation, pcs: append([]uintptr(nil), pcs[:n]...)})
+	x.witness.record.stack.Store(&stack{generation: x.generation, pcs: append([]uintptr(nil), pcs[:n]...)})
 }
 
 // String leaves out the pool's own functions, which say nothing about the caller.

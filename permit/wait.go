@@ -49,8 +49,10 @@ func (p *Pool) wait(ctx context.Context, n, maxWaiting int) (Permit, error) {
 	if w == nil {
 		if err != nil {
 			p.cell().refused.Add(1)
+			return Permit{}, err
 		}
-		return x, err
+		p.sample(x)
+		return x, nil
 	}
 
 	// The context may be the user's code: it is never asked under the lock, and if
@@ -86,9 +88,7 @@ func (p *Pool) wait(ctx context.Context, n, maxWaiting int) (Permit, error) {
 	if p.timed {
 		x.at = time.Since(p.config.Base) // the time until now was waiting too
 	}
-	if p.config.StackEvery > 0 {
-		p.sample(x.witness.record, x.generation) // what was noted is the stack of whoever woke us
-	}
+	p.sample(x)
 	return x, nil
 }
 

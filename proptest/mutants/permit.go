@@ -192,6 +192,6 @@ var permitFaults = []fault{
 	},
 	{
 		name: "a caller turned away at the queue is not counted", law: "Stats", file: "permit/wait.go",
-		old: "		if err != nil {\n			p.cell().refused.Add(1)\n		}\n", new: "",
+		old: "			p.cell().refused.Add(1)\n			return Permit{}, err\n", new: "			return Permit{}, err\n",
 	},
 }

@@ -137,8 +137,12 @@ var permitRestFaults = []fault{
 		old: "s != nil && s.generation == tag>>stateBits", new: "s != nil",
 	},
 	{
-		name: "the stack of whoever woke the holder is reported", law: "OnLeak", file: "permit/wait.go",
-		old: "	if p.config.StackEvery > 0 {\n		p.sample(x.", new: "	if false {\n		p.sample(x.",
+		name: "the stack of whoever woke the holder is reported", law: "L2", file: "permit/admit.go",
+		old: "	if barred == newcomer {", new: "	if barred != 0 {",
+	},
+	{
+		name: "the stack of a holder who waited is not noted", law: "StackEvery", file: "permit/wait.go",
+		old: "	p.sample(x)\n	return x, nil\n}\n\n// leave", new: "	return x, nil\n}\n\n// leave",
 	},
 	{
 		name: "every stack is sampled", law: "StackEvery", file: "permit/leak.go",

@@ -1,6 +1,9 @@
 package arena
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // event is the end of a call.
 type event struct {
@@ -11,49 +14,38 @@ type event struct {
 	server bool
 }
 
-func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
-
-// events is a binary heap, the next event first. The one of the standard library
-// would put each event into an interface.
+// events is a queue, the next event first.
 type events struct {
-	heap []event
+	heap eventHeap
 	seq  uint64
 }
 
 func (q *events) push(e event) {
 	e.seq = q.seq
 	q.seq++
-	q.heap = append(q.heap, e)
-	i := len(q.heap) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !q.heap[i].before(&q.heap[parent]) {
-			return
-		}
-		q.heap[i], q.heap[parent] = q.heap[parent], q.heap[i]
-		i = parent
-	}
+	heap.Push(&q.heap, e)
 }
 
-func (q *events) pop() event {
-	first := q.heap[0]
-	last := len(q.heap) - 1
-	q.heap[0] = q.heap[last]
-	q.heap = q.heap[:last]
-	i := 0
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
-			if q.heap[child].before(&q.heap[least]) {
-				least = child
-			}
-		}
-		if least == i {
-			return first
-		}
-		q.heap[i], q.heap[least] = q.heap[least], q.heap[i]
-		i = least
-	}
+func (q *events) pop() event { return heap.Pop(&q.heap).(event) }
+
+// eventHeap implements heap.Interface.
+type eventHeap []event
+
+func (h eventHeap) Len() int { return len(h) }
+
+func (h eventHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+}
+
+func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *eventHeap) Push(e any) { *h = append(*h, e.(event)) }
+
+func (h *eventHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	*h = (*h)[:last]
+	return e
 }
 
 // fifo is a queue of calls.
