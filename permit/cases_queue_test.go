@@ -1,3 +1,6 @@
+// Faults that limiters and hedgers have shown in public, each told by a test under the
+// number that it is known by here.
+
 package permit_test
 
 import (
