@@ -11,6 +11,9 @@ const (
 	// aimdShare of drops is taken for overload; below that, single failures of a
 	// healthy service would wear the limit down.
 	aimdShare = 0.02
+	// aimdQuantile is high enough to stand for what callers see, and low enough to
+	// be known from the samples of one window.
+	aimdQuantile = 0.9
 )
 
 // AIMDConfig describes an AIMD. The zero value starts at 20, stays within 1 and
@@ -66,21 +69,23 @@ func (a *AIMD) Start(time.Time) Decision { return a.decision(ReasonStart) }
 
 // Next returns the limit for the next window.
 func (a *AIMD) Next(_ time.Time, w *Window) Decision {
-	drops := float64(w.Drops)
-	late, known := w.Latency.Quantile(0.9)
-	// Unknown, with more than a tenth cut short, is late too if those that were
-	// cut short had waited for longer than the target.
-	if !known && w.Latency.Censored() > 0 {
-		late = w.Latency.Mean()
+	share, _ := dropShares(w)
+	late, known := w.Latency.Quantile(aimdQuantile)
+	if !known {
+		// More than a tenth was cut short, so the quantile lies beyond all that was
+		// seen. A mean would fall with each call that was given up early.
+		late = w.Latency.longest()
 	}
 	switch {
-	case drops >= 2 && drops > aimdShare*float64(w.Latency.Count()):
+	case w.Drops >= 2 && share > aimdShare:
 		a.limit = a.bounds.clamp(a.limit * a.config.Backoff)
 		return a.decision(ReasonDrops)
 	case a.config.Target > 0 && late > a.config.Target:
 		a.limit = a.bounds.clamp(a.limit * a.config.Backoff)
 		return a.decision(ReasonLatency)
-	case w.Saturated && w.Drops == 0:
+	case w.Saturated && share <= aimdShare:
+		// A stray failure among many must not hold it: at a high rate there is one
+		// in every window.
 		a.limit = a.bounds.clamp(a.limit + 1)
 		return a.decision(ReasonGrow)
 	}

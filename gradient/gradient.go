@@ -84,6 +84,8 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 		// traffic that a floor would protect.
 		g.probe.abort()
 		return g.decide(ReasonDrops, g.cut(s))
+	case !ok && g.probe.running:
+		return g.giveUp(at)
 	case !ok:
 		return g.decide(ReasonHold, move{to: g.limit})
 	}
@@ -91,35 +93,37 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 	if !s.bad() {
 		g.base.spreadOf(s)
 	}
-	if g.first {
-		return g.begin(s)
-	}
-	if g.probe.running {
+	switch {
+	case g.first && s.bad() && s.dropShare > 0.5:
+		// Half of them lost, and nothing known yet: there is no baseline in this.
+		return g.decide(ReasonDrops, move{to: g.limit / 2, force: true})
+	case g.probe.running:
 		return g.probed(at, s)
 	}
 	g.ref.note(s)
-	g.learnOutside(s)
+	if g.first {
+		g.begin(s)
+	} else {
+		g.learnOutside(s)
+	}
 	reason, m := g.step(at, s)
 	g.prev2, g.prev = g.prev, s
-	if reason != ReasonIdle {
-		if d, ok := g.maybeProbe(at, s); ok {
-			return d
-		}
+	d := g.decide(reason, m)
+	if g.mayProbe(at, s, d) {
+		return g.startProbe(at, s)
 	}
-	return g.decide(reason, m)
+	return d
 }
 
 // begin takes the first window for a baseline. If the limit was not needed in it,
 // there was no queue and the baseline can be trusted.
-func (g *Gradient) begin(s sample) Decision {
-	if s.bad() && s.dropShare > 0.5 {
-		return g.decide(ReasonDrops, move{to: g.limit / 2, force: true})
-	}
+func (g *Gradient) begin(s sample) {
 	g.first = false
 	g.base.set(s)
 	g.base.trusted = s.clean || g.limit < 2
-	g.prev = s
-	return g.decide(ReasonHold, move{to: g.limit})
+	if s.clean {
+		g.ref.best = s.x
+	}
 }
 
 // move is a new limit. Force begins a new epoch, however small the move.

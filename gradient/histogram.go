@@ -133,6 +133,15 @@ func (h *Histogram) Quantile(q float64) (time.Duration, bool) {
 	return 0, false
 }
 
+// longest returns the longest latency seen, to a bucket, or 0 if there is none. A
+// quantile that Quantile does not know lies beyond it: the curve never falls to it.
+func (h *Histogram) longest() time.Duration {
+	if h.hi == 0 {
+		return 0
+	}
+	return time.Duration(lower(h.hi - 1))
+}
+
 // Mean returns the mean of the latencies, a lower bound if any of them is.
 func (h *Histogram) Mean() time.Duration {
 	if h.n == 0 {

@@ -52,8 +52,9 @@ const (
 	unconfirmedCut = 0.6 // of the highest limit: a slide that no probe has confirmed
 )
 
-// maybeProbe starts a probe if one is due after a window outside probes.
-func (g *Gradient) maybeProbe(at float64, s sample) (Decision, bool) {
+// mayProbe reports whether a probe is due after a window outside probes, and the
+// decision that came of it, which is in force already.
+func (g *Gradient) mayProbe(at float64, s sample, d Decision) bool {
 	sc := &g.schedule
 	sc.highest = max(sc.highest, g.limit)
 	rested := at >= sc.ended+minBackoff*sc.duration
@@ -63,12 +64,24 @@ func (g *Gradient) maybeProbe(at float64, s sample) (Decision, bool) {
 		rested && (g.congested >= congestedProbe || g.limit < unconfirmedCut*sc.highest)
 	switch {
 	case !due, g.limit < 2, s.bad():
-		return Decision{}, false
+		return false
+	case d.Reason == ReasonIdle, d.Reason == ReasonHold:
+		return false // the limit is not needed, so the window was a probe itself
+	case d.NewEpoch && g.congested < congestedProbe:
+		// The limit has just moved far, and s says nothing about where it is now. A
+		// probe would measure against the wrong throughput.
+		return false
 	case g.slowStart && g.base.trusted:
-		return Decision{}, false // growth itself is the experiment
+		return false // growth itself is the experiment
 	case s.refused <= 0.02 && g.congested == 0 && g.base.trusted:
-		return Decision{}, false // nobody would gain
+		return false // nobody would gain
 	}
+	return true
+}
+
+// startProbe lowers the limit. The one to give back is that of the step before: what
+// a cut has just taken away must not come back by way of a probe.
+func (g *Gradient) startProbe(at float64, s sample) Decision {
 	earlier := s
 	if g.prev2.saturated {
 		earlier = g.prev2
@@ -78,7 +91,18 @@ func (g *Gradient) maybeProbe(at float64, s sample) (Decision, bool) {
 	if !g.base.trusted {
 		depth = firstDepth
 	}
-	return g.decide(ReasonProbe, move{to: depth * min(g.limit, s.n+1), force: true}), true
+	return g.decide(ReasonProbe, move{to: depth * min(g.limit, s.n+1), force: true})
+}
+
+// giveUp ends a probe whose window cannot be read, because nothing completed or most
+// callers did not wait. Nothing is learnt, and the limit is given back: it must not
+// stay low for as long as that lasts.
+func (g *Gradient) giveUp(at float64) Decision {
+	back := g.probe.original
+	g.prev.saturated = false // it was under another limit
+	g.planNext(at, false)
+	g.probe.abort()
+	return g.decide(ReasonProbeEnd, move{to: back, force: true})
 }
 
 // probed goes on with a probe after a step of it.
@@ -158,20 +182,31 @@ func (g *Gradient) believe(s sample) (up float64, bound bool) {
 	return up, bound
 }
 
-// rest ends the probe and says when the next one is due.
+// rest ends the probe, keeps the throughput it confirmed, and plans the next one.
 func (g *Gradient) rest(at float64, jumped, bound bool) {
-	p, sc, r := &g.probe, &g.schedule, &g.ref
+	p, r := &g.probe, &g.ref
 	switch {
 	case r.best == 0 || jumped && p.stage > 1:
 		r.best = r.smooth
 	case !bound:
 		r.best += 0.3 * (r.smooth - r.best)
 	}
+	g.planNext(at, jumped)
+	r.probed = r.smooth
+	g.congested = 0
+	g.prev.saturated = false // it was under another limit
+	p.abort()
+}
+
+// planNext says when the next probe is due after one that ends now: soon if there was
+// something to learn, and later from one to the next if not.
+func (g *Gradient) planNext(at float64, jumped bool) {
+	sc := &g.schedule
 	sc.backoff = min(maxBackoff, 2*sc.backoff)
 	if jumped {
 		sc.backoff = minBackoff
 	}
-	sc.duration = at - p.began
+	sc.duration = at - g.probe.began
 	sc.ended = at
 	// Clients with the same gap probe in the same instant, since they round to the
 	// same grid of the wall clock. A step down together cannot stampede, and it
@@ -179,8 +214,4 @@ func (g *Gradient) rest(at float64, jumped, bound bool) {
 	gap := max(1, sc.backoff*sc.duration)
 	grid := math.Exp2(math.Floor(math.Log2(gap)))
 	sc.next = math.Ceil((at+0.75*gap)/grid) * grid
-	r.probed = r.smooth
-	g.congested = 0
-	g.prev.saturated = false // it was under another limit
-	g.probe = probe{}
 }

@@ -46,11 +46,7 @@ func newSample(w *Window, limit float64) (sample, bool) {
 		drops: w.Drops, saturated: w.Saturated,
 	}
 	s.refused = float64(w.Refused) / float64(w.Refused+w.Admitted+1)
-	// Expired calls are among the samples, as lower bounds, and calls that the other
-	// side refused are not.
-	expired := min(w.Drops, w.Latency.Censored())
-	s.dropShare = min(1, float64(w.Drops)/float64(max(s.samples+w.Drops-expired, 1)))
-	s.expiredShare = min(1, float64(expired)/float64(max(s.samples, 1)))
+	s.dropShare, s.expiredShare = dropShares(w)
 	q, known := w.Latency.Quantile(quantile)
 	s.q = q.Seconds()
 	below, belowKnown := w.Latency.Quantile(quantileBelow)
@@ -66,6 +62,17 @@ func newSample(w *Window, limit float64) (sample, bool) {
 	s.x = float64(s.completed) / s.elapsed
 	s.t = s.n / s.x
 	return s, !math.IsInf(s.t, 0) && s.t > 0
+}
+
+// dropShares returns the share of drops in the calls that ended, and the share of
+// expired ones in those that the other side took on.
+func dropShares(w *Window) (dropped, expired float64) {
+	// Expired calls are among the samples, as lower bounds, and calls that the other
+	// side refused are not.
+	samples, late := w.Latency.Count(), min(w.Drops, w.Latency.Censored())
+	dropped = min(1, float64(w.Drops)/float64(max(samples+w.Drops-late, 1)))
+	expired = min(1, float64(late)/float64(max(samples, 1)))
+	return dropped, expired
 }
 
 // bad reports whether there were drops enough to count.

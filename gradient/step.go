@@ -113,6 +113,8 @@ const (
 	// All late cuts to 0.3, one in twenty late by a tenth.
 	dropCut, minDropCut = 0.7, 0.15
 	thresholdShare      = 0.9
+	// floorLift is slow enough for the next window to contradict.
+	floorLift = 1.2
 )
 
 // cut lowers the limit for drops, but not below what the traffic that got through
@@ -129,7 +131,12 @@ func (g *Gradient) cut(s sample) move {
 		floor = (1 - s.expiredShare) * (s.x*g.base.m + g.target(s.x))
 	}
 	to := g.limit * max(cutFloor, 1-dropCut*max(s.dropShare, minDropCut))
-	return move{to: max(to, min(floor, 1.2*g.limit))}
+	// The floor may lift a limit that was cut too far, but only one that was needed.
+	most := g.limit
+	if s.saturated {
+		most *= floorLift
+	}
+	return move{to: max(to, min(floor, most))}
 }
 
 // idleness lowers a limit that has long been more than twice what is needed, so
