@@ -1,6 +1,7 @@
 package gradient_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/gradient"
@@ -100,5 +101,16 @@ func TestSmallSlowPool(t *testing.T) {
 	t.Logf("good %.1f %%, p50 %.1f ms, last limit %v", 100*got.good, got.p50, got.last())
 	if got.good < 0.88 || got.p50 > 220 {
 		t.Errorf("%.3f good at p50 %.0f ms", got.good, got.p50)
+	}
+}
+
+func TestDriftIsNoOverload(t *testing.T) {
+	s := scenarios[slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == "S5" })]
+	for seed := range uint64(3) {
+		got := simulate(t, newGradient(t), seed, s.phases...)[0]
+		t.Logf("seed %d: rejected %.3f %%, last limit %v", seed, 100*got.rejected, got.last())
+		if got.rejected > 0.001 {
+			t.Errorf("seed %d: %.2f %% rejected, with workers to spare", seed, 100*got.rejected)
+		}
 	}
 }
