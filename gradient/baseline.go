@@ -28,6 +28,14 @@ const (
 	riseWeight  = 200
 	// One window without need may raise the baseline by a tenth at most.
 	cleanRise = 1.1
+	// Where throughput was lost the service is slower, and an outage may leave it
+	// many times slower. Otherwise only noise may raise the baseline.
+	slowerRise, leastRise = 10, 1.02
+	// With one in flight the throughput says little, so half of it must be gone.
+	aloneLost = 0.5
+	// From saturated windows the baseline is only ever lowered, and only half way: the
+	// queue may have been short by chance.
+	saturatedGain = 0.5
 )
 
 func (b *baseline) set(s sample) {
@@ -52,8 +60,7 @@ func (b *baseline) learn(s sample, up float64) (jumped bool) {
 		m = min(m, b.m)
 	}
 	n := float64(max(s.samples, 1))
-	deviation := math.Sqrt(b.spread * (1/n + 1/max(b.weight, 1)))
-	if d := math.Abs(q - b.q); d > jumpDeviations*deviation && d > jumpShare*b.q {
+	if d := math.Abs(q - b.q); d > jumpDeviations*b.deviation(s.samples) && d > jumpShare*b.q {
 		b.q, b.m, b.weight = q, m, n
 		return true
 	}
@@ -64,6 +71,12 @@ func (b *baseline) learn(s sample, up float64) (jumped bool) {
 	return false
 }
 
+// deviation is that of the difference between the baseline and a window with so many
+// samples, by noise alone.
+func (b *baseline) deviation(samples int) float64 {
+	return math.Sqrt(b.spread * (1/float64(max(samples, 1)) + 1/max(b.weight, 1)))
+}
+
 // rise lets the baseline follow a slower service while the limit is not needed.
 func (b *baseline) rise(s sample) {
 	n := float64(s.samples)
@@ -72,42 +85,13 @@ func (b *baseline) rise(s sample) {
 	b.m += a * (s.t - b.m)
 }
 
-// reference is the throughput that the service has been seen to reach.
-type reference struct {
-	smooth   float64 // of saturated windows, over 2 s
-	best     float64 // what it was when the baseline was last confirmed; 0 = unknown
-	probed   float64 // smooth at the last probe; 0 = unknown
-	rejected float64 // share refused, over 1 s
-}
-
-const (
-	referenceSeconds = 2
-	// Forgetting it in windows without need would let a slower service collapse
-	// the limit; it fades with the pace at which the baseline may rise then.
-	fadeSeconds = 30
-)
-
-// note follows a window outside probes.
-func (r *reference) note(s sample) {
-	r.rejected += (1 - math.Exp(-s.elapsed)) * (s.refused - r.rejected)
-	if !s.saturated {
-		return
-	}
-	if r.smooth == 0 {
-		r.smooth = s.x
-		return
-	}
-	r.smooth += (1 - math.Exp(-s.elapsed/referenceSeconds)) * (s.x - r.smooth)
-}
-
 // learnOutside learns the baseline from a window outside probes.
 func (g *Gradient) learnOutside(s sample) {
 	b := &g.base
 	switch {
 	case s.clean:
 		b.trusted = true
-		g.ref.smooth, g.ref.probed = 0, 0
-		g.ref.best = max(g.ref.best*math.Exp(-s.elapsed/fadeSeconds), s.x)
+		g.ref.notNeeded(s)
 		if s.q > b.q && b.weight > riseWeight {
 			b.rise(s)
 		} else {
@@ -122,13 +106,13 @@ func (g *Gradient) learnOutside(s sample) {
 	case g.limit < 2:
 		// With one in flight there is no queue of our own. A much lower throughput
 		// says that the service is slower; else it is the queue of others.
-		up := 1.02
-		if s.x < 0.5*g.ref.best {
-			up = 10
+		up := leastRise
+		if s.x < aloneLost*g.ref.best {
+			up = slowerRise
 		}
 		b.learn(s, up)
 	case s.q < b.q:
 		n := float64(s.samples)
-		b.q += 0.5 * n / (n + b.weight) * (s.q - b.q)
+		b.q += saturatedGain * n / (n + b.weight) * (s.q - b.q)
 	}
 }

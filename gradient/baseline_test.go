@@ -1,0 +1,88 @@
+package gradient
+
+import (
+	"testing"
+)
+
+func settled() baseline {
+	return baseline{q: 0.008, m: 0.010, weight: 1000, spread: 4e-6, cv2: 0.1, trusted: true}
+}
+
+func TestBaselineJumpsBeyondNoiseAndAveragesWithinIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		s      sample
+		up     float64
+		jumped bool
+		q      float64
+	}{
+		"much faster":              {sample{q: 0.004, t: 0.005, samples: 100, x: 1000}, 1, true, 0.004},
+		"much slower, believed":    {sample{q: 0.016, t: 0.020, samples: 100, x: 1000}, 10, true, 0.016},
+		"much slower, not at all":  {sample{q: 0.016, t: 0.020, samples: 100, x: 1000}, 1, false, 0.008},
+		"a tenth is a window's":    {sample{q: 0.016, t: 0.020, samples: 1000, x: 1000}, cleanRise, true, 0.0088},
+		"noise is averaged in":     {sample{q: 0.0079, t: 0.010, samples: 1000, x: 1000}, 1, false, 0.00795},
+		"two samples are no proof": {sample{q: 0.0045, t: 0.005, samples: 2, x: 1000}, 1, false, 0.007993},
+	} {
+		b := settled()
+		if got := b.learn(c.s, c.up); got != c.jumped || !near(b.q, c.q, 1e-4) {
+			t.Errorf("%s: jumped %v, q %v; want %v, %v", name, got, b.q, c.jumped, c.q)
+		}
+		if c.up == 1 && b.m > 0.010 {
+			t.Errorf("%s: the mean rose to %v", name, b.m)
+		}
+	}
+}
+
+// The past weighs no more than five seconds of traffic.
+func TestBaselineForgets(t *testing.T) {
+	for x, want := range map[float64]float64{1: minWeight, 100: 500, 1e6: maxWeight} {
+		b := settled()
+		for range 1000 {
+			b.learn(sample{q: 0.008, t: 0.010, samples: 100, x: x}, 1)
+		}
+		if b.weight != want {
+			t.Errorf("%v/s: weight %v, want %v", x, b.weight, want)
+		}
+	}
+}
+
+func TestBaselineRisesOverHalfAMinuteWhereTheLimitIsNotNeeded(t *testing.T) {
+	b := settled()
+	for range 10 * riseSeconds {
+		b.rise(sample{q: 0.016, t: 0.020, samples: 100, elapsed: 0.1})
+	}
+	if want := 0.008 + 0.008*(1-0.3679); !near(b.q, want, 0.01) {
+		t.Errorf("q %v, want %v", b.q, want)
+	}
+}
+
+func learner(limit float64, b baseline) *Gradient {
+	return &Gradient{bounds: bounds{1, 1, 1000}, limit: limit, base: b, ref: reference{best: 1000, smooth: 1000}}
+}
+
+// What a window outside probes may teach.
+func TestLearnOutside(t *testing.T) {
+	busy := sample{x: 1000, n: 20, q: 0.016, t: 0.020, samples: 100, elapsed: 0.1, saturated: true}
+	change := func(f func(*sample)) sample { s := busy; f(&s); return s }
+	for name, c := range map[string]struct {
+		limit float64
+		s     sample
+		q     float64
+	}{
+		"a long overload is never normal": {20, busy, 0.008},
+		"lower is taken up half":          {20, change(func(s *sample) { s.q = 0.007 }), 0.008 - 0.5*100./1100*0.001},
+		"not from drops":                  {20, change(func(s *sample) { s.q, s.drops, s.dropShare = 0.001, 50, 0.5 }), 0.008},
+		"not needed, so it may rise":      {40, change(func(s *sample) { s.saturated, s.clean = false, true }), 0.0080267},
+		"alone, and as much done":         {1, busy, 0.0080145},
+		"alone, and less than half done":  {1, change(func(s *sample) { s.x = 400 }), 0.016},
+	} {
+		g := learner(c.limit, settled())
+		g.learnOutside(c.s)
+		if !near(g.base.q, c.q, 0.002) {
+			t.Errorf("%s: q %v, want %v", name, g.base.q, c.q)
+		}
+	}
+	g := learner(1, baseline{q: 1, m: 1})
+	if g.learnOutside(busy); !g.base.trusted || g.base.q != busy.q {
+		t.Errorf("a limit of 1 without a baseline could never be left: %+v", g.base)
+	}
+}

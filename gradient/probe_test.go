@@ -1,0 +1,102 @@
+package gradient
+
+import (
+	"testing"
+)
+
+// probing is in the first step of a probe that began at x and n with a limit of 30,
+// of which 10 are a queue.
+func probing() *Gradient {
+	g := learner(30, settled())
+	g.schedule.backoff = minBackoff
+	g.epochLimit = 30
+	g.startProbe(100, sample{x: 2000, n: 30, q: 0.013, t: 0.015, samples: 200, completed: 200, elapsed: 0.1, saturated: true})
+	return g
+}
+
+func step(x, n, q float64) sample {
+	return sample{x: x, n: n, q: q, t: n / x, samples: 200, completed: 200, elapsed: 0.1, spread: 4e-6, cv2: 0.1, saturated: true}
+}
+
+func TestProbeGoesDownWhileThroughputStays(t *testing.T) {
+	g := probing()
+	if g.limit != 21 {
+		t.Fatalf("limit %v, want 0.7 of 30", g.limit)
+	}
+	d := g.probed(101, step(2000, 21, 0.0085))
+	if !d.Probe || d.Reason != ReasonProbe || d.Limit != 14 {
+		t.Fatalf("the queue is gone, the throughput stayed, and it says %+v", d)
+	}
+	d = g.probed(102, step(1400, 14, 0.0082))
+	if d.Probe || d.Reason != ReasonProbeEnd {
+		t.Fatalf("the throughput followed, and it says %+v", d)
+	}
+	if d.Limit < 20 || d.Limit > 30 {
+		t.Errorf("limit %d after the probe", d.Limit)
+	}
+}
+
+func TestProbeGivesTheLimitBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    sample
+		want int
+	}{
+		// 10 queued, where 4 are to.
+		"less the queue":       {step(1200, 12, 0.008), 24},
+		"unread":               {sample{}, 30},
+		"the service is alone": {step(1200, 12, 0.0131), 30},
+	} {
+		g := probing()
+		g.ref.rejected = 1
+		if name == "the service is alone" {
+			g.ref.best = 4000 // half of the throughput was lost, so a higher baseline is believed
+		}
+		var d Decision
+		if c.s.x == 0 {
+			d = g.giveUp(101)
+		} else {
+			d = g.probed(101, c.s)
+		}
+		if d.Probe || !d.NewEpoch || d.Limit < c.want-1 || d.Limit > c.want+1 {
+			t.Errorf("%s: %+v, want about %d", name, d, c.want)
+		}
+		if g.schedule.next <= 101 {
+			t.Errorf("%s: no next probe is planned", name)
+		}
+	}
+}
+
+// A longer latency in a probe is a queue of others, unless throughput was lost.
+func TestProbeBelievesASlowerServiceByItsThroughput(t *testing.T) {
+	for best, want := range map[float64]float64{2000: 0.0082, 4000: 0.016} {
+		g := probing()
+		g.ref.best, g.ref.smooth = best, 2000
+		g.probed(101, step(1200, 12, 0.016))
+		if g.base.q > want*1.02 || g.base.q < want*0.97 {
+			t.Errorf("best throughput %v, now 2000: baseline %v, want %v", best, g.base.q, want)
+		}
+	}
+}
+
+func TestProbeEndsInTime(t *testing.T) {
+	g := probing()
+	steps := 0
+	for g.probe.running {
+		if steps++; steps > maxStages {
+			t.Fatal("still down after the last step")
+		}
+		g.probed(100+float64(steps), step(2000, 30, 0.013))
+	}
+	if g.limit < 20 {
+		t.Errorf("limit %v after a probe that nothing followed", g.limit)
+	}
+}
+
+func TestProbeTrustsItsLastStepWhereNothingWasTrusted(t *testing.T) {
+	g := probing()
+	g.base = baseline{q: 0.013, m: 0.015, weight: 30}
+	g.probed(101, step(1000, 10, 0.008))
+	if !g.base.trusted || g.base.q != 0.008 {
+		t.Errorf("%+v", g.base)
+	}
+}

@@ -1,0 +1,64 @@
+package gradient
+
+import "math"
+
+// schedule says when the next probe is due.
+type schedule struct {
+	next     float64 // on the grid
+	ended    float64 // when the last one ended
+	duration float64 // of the last one
+	backoff  float64 // from one to the next, in durations
+	highest  float64 // the limit that the last probe left, or a higher one since
+}
+
+const (
+	// A probe costs at most 30 % of the throughput, so with a gap of 100 of its
+	// durations at most 0.3 % in the long run. While there is something to learn
+	// they come at 8.
+	minBackoff, maxBackoff = 8, 100
+	congestedProbe         = 3   // cuts in a row that ask for a probe
+	unconfirmedCut         = 0.6 // of the highest limit: a slide that no probe has confirmed
+)
+
+// plan says when the next probe is due after one that ends at that time: soon if there was
+// something to learn, and later from one to the next if not.
+func (sc *schedule) plan(began, at float64, learnt bool) {
+	sc.backoff = min(maxBackoff, 2*sc.backoff)
+	if learnt {
+		sc.backoff = minBackoff
+	}
+	sc.duration = at - began
+	sc.ended = at
+	// Clients with the same gap probe in the same instant, since they round to the
+	// same grid of the wall clock. A step down together cannot stampede, and it
+	// drains their server, so that each sees its true latency.
+	gap := max(1, sc.backoff*sc.duration)
+	grid := math.Exp2(math.Floor(math.Log2(gap)))
+	sc.next = math.Ceil((at+0.75*gap)/grid) * grid
+}
+
+// mayProbe reports whether a probe is due after a window outside probes, and the
+// decision that came of it, which is in force already.
+func (g *Gradient) mayProbe(at float64, s sample, d Decision) bool {
+	sc := &g.schedule
+	sc.highest = max(sc.highest, g.limit)
+	rested := at >= sc.ended+minBackoff*sc.duration
+	due := at >= sc.next ||
+		rested && at >= sc.ended+1 && g.ref.missing(g.base.cv2) ||
+		rested && (g.congested >= congestedProbe || g.limit < unconfirmedCut*sc.highest)
+	switch {
+	case !due, g.limit < 2, s.bad():
+		return false
+	case d.Reason == ReasonIdle, d.Reason == ReasonHold:
+		return false // the limit is not needed, so the window was a probe itself
+	case d.NewEpoch && g.congested < congestedProbe:
+		// The limit has just moved far, and s says nothing about where it is now. A
+		// probe would measure against the wrong throughput.
+		return false
+	case g.slowStart && g.base.trusted:
+		return false // growth itself is the experiment
+	case s.refused <= 0.02 && g.congested == 0 && g.base.trusted:
+		return false // nobody would gain
+	}
+	return true
+}
