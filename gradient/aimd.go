@@ -11,9 +11,6 @@ const (
 	// aimdShare of drops is taken for overload; below that, single failures of a
 	// healthy service would wear the limit down.
 	aimdShare = 0.02
-	// aimdQuantile is high enough to stand for what callers see, and low enough to
-	// be known from the samples of one window.
-	aimdQuantile = 0.9
 )
 
 // AIMDConfig describes an AIMD. The zero value starts at 20, stays within 1 and
@@ -70,12 +67,7 @@ func (a *AIMD) Start(time.Time) Decision { return a.decision(ReasonStart) }
 // Next returns the limit for the next window.
 func (a *AIMD) Next(_ time.Time, w *Window) Decision {
 	share, _ := dropShares(w)
-	late, known := w.Latency.Quantile(aimdQuantile)
-	if !known {
-		// More than a tenth was cut short, so the quantile lies beyond all that was
-		// seen. A mean would fall with each call that was given up early.
-		late = w.Latency.longest()
-	}
+	late := lateLatency(w)
 	switch {
 	case w.Drops >= 2 && share > aimdShare:
 		a.limit = a.bounds.clamp(a.limit * a.config.Backoff)

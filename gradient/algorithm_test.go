@@ -32,6 +32,11 @@ func TestAlgorithmsKeepTheirPromises(t *testing.T) {
 				return must[*gradient.Gradient](t)(gradient.New(gradient.Config{Min: lowest, Max: highest}))
 			})
 		})
+		t.Run("ceiling/"+name, func(t *testing.T) {
+			proptest.TestAlgorithm(t, lowest, highest, func() gradient.Algorithm {
+				return must[*gradient.Gradient](t)(gradient.New(gradient.Config{Min: lowest, Max: highest, MaxLatency: time.Second}))
+			})
+		})
 		t.Run("aimd/"+name, func(t *testing.T) {
 			proptest.TestAlgorithm(t, lowest, highest, func() gradient.Algorithm {
 				return must[*gradient.AIMD](t)(gradient.NewAIMD(gradient.AIMDConfig{Min: lowest, Max: highest, Target: time.Second}))
@@ -59,6 +64,7 @@ func TestBadConfigNamesFieldAndValue(t *testing.T) {
 		{g(gradient.Config{Min: 30, Max: 20}), []string{"Min", "30", "Max", "20"}},
 		{g(gradient.Config{Initial: 50, Max: 20}), []string{"Initial", "50", "20"}},
 		{g(gradient.Config{Initial: -3}), []string{"Initial", "-3"}},
+		{g(gradient.Config{MaxLatency: -time.Second}), []string{"MaxLatency", "-1s"}},
 		{a(gradient.AIMDConfig{Min: 30, Max: 20}), []string{"Min", "30"}},
 		{a(gradient.AIMDConfig{Backoff: math.NaN()}), []string{"Backoff", "NaN"}},
 		{a(gradient.AIMDConfig{Backoff: 1}), []string{"Backoff", "1"}},

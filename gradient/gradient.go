@@ -1,6 +1,7 @@
 package gradient
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -11,6 +12,16 @@ type Config struct {
 	// Initial, Min and Max bound the limit: 0 means 20, 1 and 1000. Initial must
 	// be within Min and Max; if it is 0, it is 20 as far as they allow.
 	Initial, Min, Max int
+
+	// MaxLatency, if it is not 0, is a latency that callers do not want to see: a
+	// window whose 90th percentile lies above it cuts the limit, whatever the latency
+	// without a queue is, and one close to it does not raise it. It is recommended
+	// where many clients share a dependency that is overloaded for long: none of them
+	// can tell the queue of the others from a slower service, so without a ceiling
+	// the latency creeps up. It should be well above what the service takes without a
+	// queue, such as three times its 90th percentile: a service that is slower than
+	// that by itself brings the limit down to Min.
+	MaxLatency time.Duration
 
 	_ struct{}
 }
@@ -29,7 +40,8 @@ const (
 
 // Gradient is the default algorithm; the package comment says how it works.
 type Gradient struct {
-	bounds bounds
+	bounds  bounds
+	ceiling ceiling
 
 	// limit is kept as a fraction, so that small steps add up.
 	// Invariant: bounds.min ≤ limit ≤ bounds.max.
@@ -61,8 +73,11 @@ func New(config Config) (*Gradient, error) {
 	if err != nil {
 		return nil, err
 	}
+	if config.MaxLatency < 0 {
+		return nil, fmt.Errorf("gradient: MaxLatency %v is negative", config.MaxLatency)
+	}
 	return &Gradient{
-		bounds: b, limit: b.initial, epochLimit: b.initial,
+		bounds: b, ceiling: ceiling(config.MaxLatency.Seconds()), limit: b.initial, epochLimit: b.initial,
 		first: true, slowStart: true,
 		schedule: schedule{backoff: minBackoff},
 	}, nil
@@ -86,6 +101,8 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 		return g.decide(ReasonDrops, g.cut(s))
 	case !ok && g.probe.running:
 		return g.giveUp(at)
+	case !ok && g.ceiling.exceeded(s):
+		return g.decide(ReasonLatency, move{to: g.ceiling.cut(s, g.limit)})
 	case !ok:
 		return g.decide(ReasonHold, move{to: g.limit})
 	}

@@ -1,6 +1,9 @@
 package gradient
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // sample is what one window says, in seconds and requests.
 type sample struct {
@@ -8,6 +11,7 @@ type sample struct {
 	n       float64 // mean in flight
 	q       float64 // 25th percentile of the latency
 	t       float64 // mean time in flight, by Little's law
+	late    float64 // 90th percentile of the latency, or what is known of it
 	limit   float64
 	elapsed float64
 	peak    int
@@ -32,6 +36,10 @@ const (
 	// which the distance between two quantiles around it gives.
 	quantileBelow, quantileAbove = 0.15, 0.35
 
+	// High enough to stand for what callers see, and low enough to be known from the
+	// samples of one window.
+	lateQuantile = 0.9
+
 	dropLimit  = 0.02 // of calls: below that, single failures do not move the limit
 	cleanShare = 0.75 // of the limit: below that, it was not needed
 )
@@ -47,6 +55,7 @@ func newSample(w *Window, limit float64) (sample, bool) {
 	}
 	s.refused = float64(w.Refused) / float64(w.Refused+w.Admitted+1)
 	s.dropShare, s.expiredShare = dropShares(w)
+	s.late = lateLatency(w).Seconds()
 	q, known := w.Latency.Quantile(quantile)
 	s.q = q.Seconds()
 	below, belowKnown := w.Latency.Quantile(quantileBelow)
@@ -62,6 +71,17 @@ func newSample(w *Window, limit float64) (sample, bool) {
 	s.x = float64(s.completed) / s.elapsed
 	s.t = s.n / s.x
 	return s, !math.IsInf(s.t, 0) && s.t > 0
+}
+
+// lateLatency returns what the unluckiest tenth of the callers waited for at least.
+func lateLatency(w *Window) time.Duration {
+	late, known := w.Latency.Quantile(lateQuantile)
+	if !known {
+		// More than a tenth was cut short, so the quantile lies beyond all that was
+		// seen. A mean would fall with each call that was given up early.
+		late = w.Latency.longest()
+	}
+	return late
 }
 
 // dropShares returns the share of drops in the calls that ended, and the share of

@@ -18,6 +18,9 @@ func (g *Gradient) step(at float64, s sample) (Reason, move) {
 	switch {
 	case s.bad():
 		return ReasonDrops, g.cut(s)
+	case g.ceiling.exceeded(s):
+		g.slowStart, g.threshold = false, 0
+		return ReasonLatency, move{to: g.ceiling.cut(s, g.limit)}
 	case !s.saturated && q25 < 2*target:
 		g.congested = 0
 		if l, ok := g.idle.limit(at, s, g.limit, g.bounds.initial); ok {
@@ -40,7 +43,13 @@ func (g *Gradient) step(at float64, s sample) (Reason, move) {
 		}
 		return ReasonQueue, move{to: max(cutFloor*g.limit, min(g.limit, s.n+1)-share*(q-target))}
 	}
-	return ReasonGrow, move{to: g.limit + g.growth(s, q, target)}
+	// Not above the ceiling, and not down either: that is for the rules above.
+	most := max(g.limit, g.ceiling.most(s, g.limit))
+	to := min(g.limit+g.growth(s, q, target), most)
+	if to == g.limit && most == g.limit {
+		return ReasonHold, move{to: to}
+	}
+	return ReasonGrow, move{to: to}
 }
 
 // growth is how much the limit may rise. Each rise is an experiment: if the
