@@ -80,6 +80,7 @@ const (
 	ReasonDrops    Reason = "drops"     // refused by the other side, or expired
 	ReasonProbe    Reason = "probe"     // lowered to measure the latency without a queue
 	ReasonProbeEnd Reason = "probe-end" // measured
+	ReasonExternal Reason = "external"  // what a limit of another library says
 )
 
 const (

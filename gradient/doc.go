@@ -1,6 +1,7 @@
 // Package gradient holds the algorithms that set a concurrency limit: [Gradient],
 // which finds the capacity of the other side by itself, [AIMD], which follows
-// drops or a target latency, and [Fixed].
+// drops or a target latency, and [Fixed]. [FromLimit] makes one of a limit of another
+// library.
 //
 // They are pure: data in, limit out. The caller (package limiter) counts what
 // happens, closes a [Window] when the last [Decision] says it is due, and puts the
@@ -79,7 +80,12 @@
 //   - histogram.go counts latencies, with those that were cut short as what they are:
 //     lower bounds.
 //
-// Every decision carries the [Reason] for it.
+// Every decision carries the [Reason] for it. The folder testdata/traces shows them, in
+// one story after the other.
+//
+// Beside these, aimd.go and fixed.go are algorithms of their own, and fromlimit.go feeds
+// the limits of other libraries, which learn from single calls. algorithm.go says what
+// all of them are asked and answer, and when a window is due.
 //
 // # What it does not see
 //

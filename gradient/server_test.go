@@ -42,6 +42,11 @@ func pareto(r *rand.Rand, mean float64) float64 {
 	return min(2, mean/3*math.Pow(1-r.Float64(), -1/1.5))
 }
 
+// constant takes as long every time.
+func constant(seconds float64) func(*rand.Rand, float64, int) float64 {
+	return func(*rand.Rand, float64, int) float64 { return seconds }
+}
+
 // decided is one decision of an algorithm, at a time of its phase.
 type decided struct {
 	at     float64
@@ -76,6 +81,7 @@ func (r result) last() int { return r.trace[len(r.trace)-1].limit }
 type call struct {
 	client *client
 	start  float64
+	among  int // in flight when it was admitted
 	epoch  int
 	phase  int
 	ended  bool // its caller has gone; the server may still work on it
@@ -169,10 +175,13 @@ func (c *client) end(now float64, x *call, how int) {
 	if how != refused {
 		c.w.Completed++
 	}
+	latency := time.Duration((c.clock(now) - c.clock(x.start)) * 1e9)
+	if a, ok := c.algorithm.(gradient.Sampler); ok && how != gaveUp {
+		a.Sample(time.Duration(x.start*1e9), latency, x.among, how == expired || how == refused)
+	}
 	if x.epoch != c.epoch {
 		return
 	}
-	latency := time.Duration((c.clock(now) - c.clock(x.start)) * 1e9)
 	switch how {
 	case served, beside:
 		c.hist.Add(latency)
@@ -296,7 +305,7 @@ func (s *simulation) arrive(p phase, c *client) {
 		s.close(c)
 		return
 	}
-	x := &call{client: c, start: s.now, epoch: c.epoch, phase: s.current}
+	x := &call{client: c, start: s.now, among: c.inFlight, epoch: c.epoch, phase: s.current}
 	if p.impatient > 0 && s.r.Float64() < p.impatient {
 		s.push(p.patience, gaveUp, x)
 	}
