@@ -84,8 +84,10 @@ const (
 )
 
 const (
-	// A burst of drops closes a window early: an outage must not hide behind the
-	// length of a window. Five in one window, and one in five, is no accident.
+	// A burst of drops needs no samples: an outage, which has none, must not hide behind
+	// that. Five in one window, and one in five, is no accident. But the window has its
+	// length: a refusal comes back long before a good answer does, so in the first
+	// moments of a window there are hardly any others.
 	burstDrops = 5
 	burstShare = 5
 
@@ -99,10 +101,10 @@ const (
 // Due reports whether a window of this age, with so many latency samples and
 // drops, may be closed.
 func (d Decision) Due(elapsed time.Duration, samples, drops int) bool {
-	if drops >= burstDrops && drops > samples/burstShare {
-		return true
-	}
 	need := d.MinSamples
+	if drops >= burstDrops && drops > samples/burstShare {
+		need = 0
+	}
 	switch {
 	case elapsed > oldestAge:
 		need = min(need, oldestSamples)

@@ -223,9 +223,10 @@ func TestDue(t *testing.T) {
 		{d, 1001 * time.Millisecond, 10, 0, true},
 		{d, 3001 * time.Millisecond, 2, 0, false},
 		{d, 3001 * time.Millisecond, 3, 0, true},
-		{d, 0, 0, 5, true},   // a burst of drops closes early
-		{d, 0, 25, 5, false}, // unless they are few among many
-		{d, 0, 0, 4, false},
+		{d, 99 * time.Millisecond, 0, 100, false}, // refusals come back first
+		{d, 100 * time.Millisecond, 0, 5, true},   // a burst of drops needs no samples
+		{d, 100 * time.Millisecond, 25, 5, false}, // unless they are few among many
+		{d, 100 * time.Millisecond, 0, 4, false},
 		{probe, 1001 * time.Millisecond, 29, 0, false},
 		{probe, 1001 * time.Millisecond, 30, 0, true},
 		{probe, 2001 * time.Millisecond, 10, 0, true},

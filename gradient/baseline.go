@@ -97,12 +97,13 @@ func (g *Gradient) learnOutside(s sample) {
 		} else {
 			b.learn(s, cleanRise)
 		}
-	case s.bad():
-	case g.limit < 2 && !b.trusted:
+	case g.limit < 2 && !b.trusted && s.telling():
 		// There is no queue of our own, and at 1 there is no probing further down:
-		// without this the limit could never be left again.
+		// without this the limit could never be left again. It must be so with drops
+		// too: where a share of them is there from the start no window is clean.
 		b.set(s)
 		b.trusted = true
+	case s.bad():
 	case g.limit < 2:
 		// With one in flight there is no queue of our own. A much lower throughput
 		// says that the service is slower; else it is the queue of others.

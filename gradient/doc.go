@@ -101,6 +101,10 @@
 // 270 ms instead of 20. Give such calls a limiter of their own, or mark them so that
 // they do not teach.
 //
+// A share of calls that always runs into its deadline holds most of the permits if it is
+// large, and then looks like an overload of the rest: one in twenty takes nothing from
+// the others, one in five takes most.
+//
 // Clients of one server under lasting overload cannot tell the queue of the others from
 // a slower service, so the latency creeps up: ten clients at half as much again as the
 // server can do are at a median of 170 ms after five minutes, with 10 ms of service.

@@ -111,7 +111,7 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 		g.base.spreadOf(s)
 	}
 	switch {
-	case g.first && s.bad() && s.dropShare > 0.5:
+	case g.first && s.bad() && s.dropShare > 0.5 && !(g.limit < 2 && s.telling()):
 		// Half of them lost, and nothing known yet: there is no baseline in this.
 		return g.decide(ReasonDrops, move{to: g.limit / 2, force: true})
 	case g.probe.running:

@@ -97,3 +97,7 @@ func dropShares(w *Window) (dropped, expired float64) {
 
 // bad reports whether there were drops enough to count.
 func (s sample) bad() bool { return s.drops >= 2 && s.dropShare > dropLimit }
+
+// telling reports whether the latencies are those of a service, and not of deadlines,
+// whatever else was refused.
+func (s sample) telling() bool { return s.expiredShare < quantile }

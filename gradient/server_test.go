@@ -26,6 +26,7 @@ type phase struct {
 	impatient float64 // this share of callers gives up after patience
 	patience  float64
 	room      int     // if not 0, as many may wait at the server; it refuses the others in 100 µs
+	lost      float64 // this share runs into a deadline of 500 ms, whatever the load
 	failing   float64 // this share is refused by the server in 100 µs, whatever the load
 }
 
@@ -312,6 +313,8 @@ func (s *simulation) arrive(p phase, c *client) {
 	switch {
 	case p.expire > 0:
 		s.push(p.expire, expired, x)
+	case p.lost > 0 && s.r.Float64() < p.lost:
+		s.push(0.5, expired, x)
 	case p.hits > 0 && s.r.Float64() < p.hits:
 		s.push(0.001, beside, x)
 	case p.failing > 0 && s.r.Float64() < p.failing, p.room > 0 && len(s.waiting) >= p.room:

@@ -87,8 +87,8 @@ const (
 	// All late cuts to 0.3, one in twenty late by a tenth.
 	dropCut, minDropCut = 0.7, 0.15
 	thresholdShare      = 0.9
-	// floorLift is slow enough for the next window to contradict.
-	floorLift = 1.2
+	// floorLift of the limit in one window is slow enough for the next one to contradict.
+	floorLift = 0.2
 )
 
 // cut lowers the limit for drops, but not below what the traffic that got through
@@ -99,16 +99,19 @@ func (g *Gradient) cut(s sample) move {
 	}
 	g.slowStart = false
 	g.congested++
-	floor := 0.0
-	if g.base.trusted && s.x > 0 {
-		// Throughput counts what was taken on; of that, the part in time is good.
-		floor = (1 - s.expiredShare) * (s.x*g.base.m + g.target(s.x))
-	}
 	to := g.limit * max(cutFloor, 1-dropCut*max(s.dropShare, minDropCut))
-	// The floor may lift a limit that was cut too far, but only one that was needed.
+	if !g.base.trusted || s.x <= 0 {
+		return move{to: to}
+	}
+	target := g.target(s.x)
+	// Throughput counts what was taken on; of that, the part in time is good.
+	floor := (1 - s.expiredShare) * (s.x*g.base.m + target)
+	// The floor may lift a limit that was cut too far, but only one that was needed, and
+	// no faster than if there were no drops, nor by much.
 	most := g.limit
-	if s.saturated {
-		most *= floorLift
+	if s.saturated && !g.ceiling.exceeded(s) {
+		_, q := g.base.queue(s, target)
+		most += max(0, min(gain*(target-q), floorLift*g.limit, g.ceiling.most(s, g.limit)-g.limit))
 	}
 	return move{to: max(to, min(floor, most))}
 }

@@ -124,7 +124,7 @@ func TestDropsCutByTheirShareAndLeaveWhatIsNeeded(t *testing.T) {
 		"few cut a tenth":         {100, 0.05, 0.05, true, false, 89.5},
 		"the floor":               {30, 1, 0, true, true, 24}, // 20 busy + 4
 		"less what expired":       {100, 1, 0.5, true, true, 30},
-		"a floor above the limit": {18, 0.5, 0, true, true, 21.6}, // a fifth at a time
+		"a floor above the limit": {18, 0.5, 0, true, true, 20}, // as fast as without drops
 		"not if it is not needed": {18, 0.5, 0, false, true, 18},
 	} {
 		g := stepper(c.limit)

@@ -12,17 +12,19 @@ import (
 
 // Windows generates windows as a limiter may show them to an algorithm, and some
 // that no sound limiter would: empty ones, a clock that stands still, more drops
-// than calls, latencies of zero and of hours. Each has a histogram of its own.
+// than calls, latencies of zero and of hours, a mean that is no number, none but
+// calls that were cut short. Each has a histogram of its own.
 func Windows() *rapid.Generator[gradient.Window] {
 	return rapid.Custom(func(t *rapid.T) gradient.Window {
 		count := rapid.OneOf(rapid.Just(0), rapid.IntRange(0, 100), rapid.Just(math.MaxInt32))
 		latency := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Map(rapid.Float64Range(0, 14), func(e float64) time.Duration {
 			return time.Duration(math.Pow(10, e)) // 1 ns to 28 h
 		}))
+		share := rapid.SampledFrom([]int{0, 1, 5, 10}).Draw(t, "tenths cut short")
 		h := new(gradient.Histogram)
 		for range rapid.IntRange(0, 60).Draw(t, "samples") {
 			d := latency.Draw(t, "latency")
-			if rapid.IntRange(0, 9).Draw(t, "cut short") == 0 {
+			if rapid.IntRange(0, 9).Draw(t, "cut short") < share {
 				h.AddCensored(d)
 			} else {
 				h.Add(d)
@@ -31,7 +33,7 @@ func Windows() *rapid.Generator[gradient.Window] {
 		return gradient.Window{
 			Limit:       rapid.IntRange(1, 2000).Draw(t, "limit"),
 			Elapsed:     latency.Draw(t, "elapsed"),
-			InFlight:    rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 2000), rapid.Just(math.MaxFloat64)).Draw(t, "in flight"),
+			InFlight:    rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 2000), rapid.SampledFrom([]float64{-1, math.MaxFloat64, math.Inf(1), math.NaN()})).Draw(t, "in flight"),
 			MaxInFlight: count.Draw(t, "max in flight"),
 			Admitted:    count.Draw(t, "admitted"),
 			Refused:     count.Draw(t, "refused"),
@@ -44,7 +46,8 @@ func Windows() *rapid.Generator[gradient.Window] {
 }
 
 // TestAlgorithm checks that the algorithms that make returns keep what a limiter
-// relies on, whatever windows they are shown:
+// relies on, whatever windows they are shown, and if the clock is set back now and
+// then:
 //
 //   - the limit is within lowest and highest, at the start and always;
 //   - no time in a decision is negative, and no reason is empty;
@@ -73,6 +76,9 @@ func TestAlgorithm(t *testing.T, lowest, highest int, make func() gradient.Algor
 		for range rapid.IntRange(1, 40).Draw(t, "windows") {
 			w := Windows().Draw(t, "window")
 			now = now.Add(min(w.Elapsed, time.Hour))
+			if rapid.IntRange(0, 9).Draw(t, "set back") == 0 {
+				now = now.Add(-time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "by")))
+			}
 			first := one.Next(now, &w)
 			check(first, other.Next(now, &w))
 		}
