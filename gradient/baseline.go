@@ -38,6 +38,10 @@ const (
 	saturatedGain = 0.5
 )
 
+// provisional reports whether the baseline is of a handful of calls, which may have been
+// anything. It gives way to the first window with more.
+func (b *baseline) provisional() bool { return !b.trusted && b.weight < oldSamples }
+
 func (b *baseline) set(s sample) {
 	b.q, b.m, b.weight = s.q, s.t, float64(s.samples)
 	b.spread, b.cv2 = s.spread, s.cv2
@@ -89,6 +93,13 @@ func (b *baseline) rise(s sample) {
 func (g *Gradient) learnOutside(s sample) {
 	b := &g.base
 	switch {
+	case s.clean && s.samples < oldSamples:
+		// A handful of calls in seconds may be a health check that is nothing like the
+		// traffic of the day. It may tell of a slower service, as slowly as it counts.
+		g.ref.notNeeded(s)
+		if b.trusted && s.q > b.q {
+			b.rise(s)
+		}
 	case s.clean:
 		b.trusted = true
 		g.ref.notNeeded(s)

@@ -86,3 +86,24 @@ func TestLearnOutside(t *testing.T) {
 		t.Errorf("a limit of 1 without a baseline could never be left: %+v", g.base)
 	}
 }
+
+// A handful of calls in many seconds, such as health checks, is no baseline, and what it
+// has left gives way to the first window of traffic.
+func TestHandfulOfCallsIsNoBaseline(t *testing.T) {
+	few := sample{x: 0.1, n: 0.0001, q: 0.0002, t: 0.0002, samples: 3, elapsed: 30, clean: true}
+	g := learner(20, baseline{})
+	g.begin(few)
+	for range 1000 {
+		g.learnOutside(few)
+	}
+	if !g.base.provisional() {
+		t.Errorf("%+v after nothing but a handful", g.base)
+	}
+	g = learner(20, settled())
+	for range 1000 {
+		g.learnOutside(few)
+	}
+	if g.base.q != 0.008 || g.base.provisional() {
+		t.Errorf("a handful has taken the place of a baseline: %+v", g.base)
+	}
+}

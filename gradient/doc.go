@@ -101,6 +101,11 @@
 // 270 ms instead of 20. Give such calls a limiter of their own, or mark them so that
 // they do not teach.
 //
+// Two classes of calls with latencies a hundred times apart are one service with a mean,
+// and a change of their mix is another mean at the same quartile. When the slow ones go
+// from one in ten to one in two, the limit takes half a minute to follow, and may lose
+// as much again in a probe. Give each class a limiter of its own.
+//
 // A share of calls that always runs into its deadline holds most of the permits if it is
 // large, and then looks like an overload of the rest: one in twenty takes nothing from
 // the others, one in five takes most.

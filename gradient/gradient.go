@@ -118,7 +118,7 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 		return g.probed(at, s)
 	}
 	g.ref.note(s)
-	if g.first {
+	if g.first || g.base.provisional() && s.samples >= oldSamples {
 		g.begin(s)
 	} else {
 		g.learnOutside(s)
@@ -137,7 +137,7 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 func (g *Gradient) begin(s sample) {
 	g.first = false
 	g.base.set(s)
-	g.base.trusted = s.clean || g.limit < 2
+	g.base.trusted = s.clean && s.samples >= oldSamples || g.limit < 2
 	if s.clean {
 		g.ref.best = s.x
 	}
