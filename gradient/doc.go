@@ -97,8 +97,8 @@
 //
 // Calls that pass the bottleneck by, such as cache hits, hide a queue from the lower
 // quartile once they are a fourth of all. With two hits in five and half as much demand
-// again as the server can do, goodput is 99 %, and the 99th percentile of the latency
-// 270 ms instead of 20. Give such calls a limiter of their own, or mark them so that
+// again as the server can do, goodput is 95 to 99 %, and the 99th percentile of the
+// latency 270 ms and more instead of 20. Give such calls a limiter of their own, or mark them so that
 // they do not teach.
 //
 // Two classes of calls with latencies a hundred times apart are one service with a mean,

@@ -69,3 +69,33 @@ func TestRefusedShareLeavesTheRestWhatItNeeds(t *testing.T) {
 		}
 	}
 }
+
+// A probe whose windows cannot be read, since nothing completes or most callers do not
+// wait, must not hold the limit down for as long as that lasts.
+func TestUnreadProbeGivesTheLimitBack(t *testing.T) {
+	cut := new(gradient.Histogram)
+	for range 100 {
+		cut.AddCensored(time.Millisecond)
+	}
+	for name, unread := range map[string]*gradient.Window{
+		"stand-still": {Elapsed: time.Second, InFlight: 10, MaxInFlight: 10, Refused: 100, Saturated: true, Latency: new(gradient.Histogram)},
+		"cancelled":   {Elapsed: time.Second, InFlight: 10, MaxInFlight: 10, Completed: 100, Admitted: 100, Refused: 100, Saturated: true, Latency: cut},
+	} {
+		g := newGradient(t)
+		now := origin
+		d := g.Start(now)
+		before := d.Limit
+		for i := 0; !d.Probe; i++ {
+			if i > 1000 {
+				t.Fatal("no probe")
+			}
+			before = d.Limit
+			now = now.Add(100 * time.Millisecond)
+			d = g.Next(now, live{workers: 20, service: 10 * time.Millisecond, demand: 100}.window(d.Limit, true))
+		}
+		// The window that made the probe due had its own step, of two or so.
+		if d = g.Next(now.Add(time.Second), unread); d.Probe || d.Limit < before-4 || d.Reason != gradient.ReasonProbeEnd {
+			t.Errorf("%s: %+v, and the limit was %d before the probe", name, d, before)
+		}
+	}
+}

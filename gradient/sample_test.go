@@ -133,3 +133,20 @@ func TestSpread(t *testing.T) {
 		t.Errorf("spread %v, want %v", s.spread, 0.25*0.75)
 	}
 }
+
+// Where a tenth was given up the 90th percentile lies beyond all that was seen.
+func TestLateLatencyIsNoMean(t *testing.T) {
+	h := filled(80, 10*time.Millisecond)
+	for range 20 {
+		h.AddCensored(time.Second)
+	}
+	if late := lateLatency(&Window{Latency: h}); late < 960*time.Millisecond {
+		t.Errorf("%v, and one in five had waited for a second", late)
+	}
+	for range 1000 {
+		h.Add(10 * time.Millisecond)
+	}
+	if late := lateLatency(&Window{Latency: h}); late > 11*time.Millisecond {
+		t.Errorf("%v, and 98 %% took 10 ms", late)
+	}
+}
