@@ -24,7 +24,7 @@ func (r result) between(t *testing.T, from float64, lowest, highest int) {
 // Field case B22: a service so fast that latency times rate is below one does not take
 // the limit to nothing, a collapse ends at Min, and is left again.
 func TestLimitStaysInItsRange(t *testing.T) {
-	fast := simulate(t, newGradient(t), 1, phase{length: 20, rate: 10_000, workers: 4, mean: 25e-6})[0]
+	fast := simulate(t, newGradient(t), 1, phase{length: 5, rate: 10_000, workers: 4, mean: 25e-6})[0]
 	fast.between(t, 0, 1, 1000)
 	if fast.rejected > 0.001 {
 		t.Errorf("%.4f of 25 µs calls rejected", fast.rejected)
@@ -72,7 +72,7 @@ func TestOddSamplesChangeNothing(t *testing.T) {
 			}
 		}
 	}
-	steadily := phase{length: 120, rate: 3000, workers: 10, mean: 0.005}
+	steadily := phase{length: 60, rate: 3000, workers: 10, mean: 0.005}
 	frozen := steadily
 	frozen.service = func(r *rand.Rand, at float64, _ int) float64 {
 		s := logNormal(r, 0.005, 0.3)
@@ -89,7 +89,7 @@ func TestOddSamplesChangeNothing(t *testing.T) {
 
 // Field case B25: callers who cancel are no drops and no samples of a fast service.
 func TestCancelledCallsDoNotMoveTheLimit(t *testing.T) {
-	quiet := phase{length: 120, rate: 1500, workers: 1000, mean: 0.020}
+	quiet := phase{length: 40, rate: 1500, workers: 1000, mean: 0.020}
 	impatient := quiet
 	impatient.impatient, impatient.patience = 0.5, 0.005
 	want, got := simulate(t, newGradient(t), 1, quiet)[0], simulate(t, newGradient(t), 1, impatient)[0]
@@ -131,7 +131,7 @@ func TestProbesNeitherFreezeNorDriftNorDip(t *testing.T) {
 	for range 100 {
 		fleet = append(fleet, &client{algorithm: newGradient(t)})
 	}
-	r := simulateAll(t, fleet, 1, phase{length: 60, rate: 15_000, workers: 200, mean: 0.020})[0]
+	r := simulateAll(t, fleet, 1, phase{length: 30, rate: 15_000, workers: 200, mean: 0.020})[0]
 	t.Logf("a hundred clients: %.3f good, fairness %.2f, p50 %.1f ms", r.good, r.fairness, r.p50)
 	if r.good < 0.98 {
 		t.Errorf("%.3f good with a hundred clients that probe together", r.good)
@@ -232,7 +232,7 @@ func TestCoarseClock(t *testing.T) {
 			t.Fatalf("%+v, and no time has passed", d)
 		}
 	}
-	p := phase{length: 60, rate: 10_000, workers: 20, mean: 0.003}
+	p := phase{length: 20, rate: 10_000, workers: 20, mean: 0.003}
 	fine := simulate(t, newGradient(t), 1, p)[0]
 	coarse := simulateAll(t, []*client{{algorithm: newGradient(t), tick: 0.015}}, 1, p)[0]
 	t.Logf("mean limit %.1f (good %.3f) by a fine clock, %.1f (good %.3f) by a coarse one", fine.mean, fine.good, coarse.mean, coarse.good)
