@@ -1,6 +1,7 @@
 package gradient_test
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"testing"
@@ -40,7 +41,7 @@ func fill(list []observation) *gradient.Histogram {
 // tolerance is for cuts and events that share a bucket: it moves cuts a bucket up.
 func kaplanMeier(list []observation, q float64) (time.Duration, bool) {
 	sorted := slices.Clone(list)
-	slices.SortFunc(sorted, func(a, b observation) int { return int(a.d - b.d) })
+	slices.SortFunc(sorted, func(a, b observation) int { return cmp.Compare(a.d, b.d) })
 	alive := 1.0
 	for i, o := range sorted {
 		if o.cut {
