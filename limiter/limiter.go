@@ -23,12 +23,11 @@ type Limiter struct {
 	pool   *permit.Pool
 	base   time.Time // one reading of the wall clock; all else is time since then
 
-	// meter has its own lock, which is taken before the pool's, never after.
+	// meter has its own locks, which are taken before the pool's, never after.
 	meter meter
 
-	// Atomic.
-	lastPressure atomic.Int64 // since base, in ns; 0 = never
-	rejected     [numRejections]atomic.Uint64
+	// lastPressure is since base, in ns; 0 = never. It is atomic and never falls.
+	lastPressure atomic.Int64
 }
 
 // New returns a limiter with nothing in flight. On a bad field it returns nil and
@@ -208,16 +207,19 @@ func (l *Limiter) admit(x permit.Permit, kind Kind) Permit {
 // refuse counts an attempt that got no permit, and says it in the limiter's words.
 func (l *Limiter) refuse(ctx context.Context, kind Kind, err error) error {
 	switch {
+	case err == permit.ErrQueueFull: //nolint:errorlint // the pool returns the sentinel itself
+		// It did not wait, and its context had not ended when it asked.
+		if l.config.MaxWaiting == 0 {
+			l.reject(kind, rejectedLimit)
+		} else {
+			l.reject(kind, rejectedQueueFull)
+		}
 	case ctx.Err() != nil:
-		l.rejected[rejectedCanceled].Add(1)
+		l.meter.cell().rejected[0][rejectedCanceled].Add(1)
 		return ctx.Err()
-	case err == permit.ErrClosed: //nolint:errorlint // the pool returns the sentinel itself
-		l.rejected[rejectedClosed].Add(1)
+	case err == permit.ErrClosed: //nolint:errorlint // as above
+		l.meter.cell().rejected[0][rejectedClosed].Add(1)
 		return ErrClosed
-	case err == permit.ErrQueueFull && l.config.MaxWaiting == 0: //nolint:errorlint // as above
-		l.reject(kind, rejectedLimit)
-	case err == permit.ErrQueueFull: //nolint:errorlint // as above
-		l.reject(kind, rejectedQueueFull)
 	default: // MaxWait is over
 		l.reject(kind, rejectedMaxWait)
 	}
@@ -227,50 +229,80 @@ func (l *Limiter) refuse(ctx context.Context, kind Kind, err error) error {
 // reject counts a refusal for lack of room. A refused primary is pressure, and
 // may find a window due: a service that stands still ends no attempt that could.
 func (l *Limiter) reject(kind Kind, reason rejection) {
-	l.rejected[reason].Add(1)
+	c := l.meter.cell()
 	if !kind.teaches() {
+		c.rejected[0][reason].Add(1)
+		return
+	}
+	count := &c.rejected[1][reason]
+	if reason == rejectedLimit && !c.reads(count.Load()+1) {
+		count.Add(1)
 		return
 	}
 	now := l.since()
+	l.meter.open(now)
+	n := count.Add(1)
+	if reason == rejectedLimit {
+		c.read(n, now)
+	}
 	l.press(now)
-	l.meter.refuse(now)
-	l.closeWindowIfDue(now)
-}
-
-func (l *Limiter) press(now time.Duration) { l.lastPressure.Store(int64(max(now, 1))) }
-
-// closeWindowIfDue lets the algorithm see a window that has ended, and puts its
-// decision in force. It must be called without locks.
-func (l *Limiter) closeWindowIfDue(now time.Duration) {
-	if !l.meter.due(now) || !l.meter.closing.TryLock() {
-		return // not due, or another goroutine is at it
-	}
-	change, changed := l.closeWindow(now)
-	if changed && l.config.OnLimitChange != nil {
-		defer l.catch()
-		l.config.OnLimitChange(change)
+	if l.meter.mayBeDue(now) {
+		l.closeWindow(now)
 	}
 }
 
-// closeWindow does the work of closeWindowIfDue. meter.closing must be held, and
-// is let go on every path, a panic of the algorithm included.
-func (l *Limiter) closeWindow(now time.Duration) (change Change, changed bool) {
+// press notes that somebody wanted a permit and found none.
+func (l *Limiter) press(now time.Duration) {
+	at := max(int64(now), 1)
+	for old := l.lastPressure.Load(); old < at; old = l.lastPressure.Load() {
+		if l.lastPressure.CompareAndSwap(old, at) {
+			return
+		}
+	}
+}
+
+// closeWindow lets the algorithm see the window if it is due, and puts its decision in
+// force. It must be called without locks.
+func (l *Limiter) closeWindow(now time.Duration) {
+	for {
+		if !l.meter.asked.Load() {
+			l.meter.asked.Store(true)
+		}
+		if !l.meter.closing.TryLock() {
+			return // another is at it, and will see that we have asked
+		}
+		change, decided, changed := l.decide(now)
+		if changed && l.config.OnLimitChange != nil {
+			defer l.catch()
+			l.config.OnLimitChange(change)
+		}
+		// After a decision the next event may look again. Without one, what somebody
+		// entered meanwhile may have been all that was missing.
+		if decided || !l.meter.asked.Load() {
+			return
+		}
+	}
+}
+
+// decide does the work of closeWindow. meter.closing must be held, and is let go on
+// every path, a panic of the algorithm included.
+func (l *Limiter) decide(now time.Duration) (change Change, decided, changed bool) {
 	defer l.meter.closing.Unlock()
 	defer l.catch()
-	w, ok := l.meter.take(now, l.pool.Limit())
-	if !ok {
-		return Change{}, false // closed by another between due and TryLock
+	w, decided := l.meter.take(now, l.pool.Limit())
+	if !decided {
+		return Change{}, false, false
 	}
 	d := l.config.Algorithm.Next(l.base.Add(now), w)
 	d.Limit = possible(d.Limit)
 	l.meter.put(l.since(), d)
 	if d.Limit == w.Limit {
-		return Change{}, false
+		return Change{}, true, false
 	}
 	if err := l.pool.Resize(d.Limit); err != nil {
 		panic("limiter: internal error: " + err.Error())
 	}
-	return Change{Old: w.Limit, New: d.Limit, Reason: d.Reason}, true
+	return Change{Old: w.Limit, New: d.Limit, Reason: d.Reason}, true, true
 }
 
 // catch reports a panic of a callback. It must be deferred. A panic of OnPanic
@@ -301,7 +333,8 @@ func (l *Limiter) InFlight() int { return l.pool.InFlight() }
 func (l *Limiter) Classify(err error) permit.Outcome { return l.config.Classify(err) }
 
 // LastPressure returns when a primary or retry was last refused or had to wait,
-// and the zero Time if that never happened.
+// and the zero Time if that never happened. Of refusals that come in quick succession
+// one in 16 reads the clock, so it may be too early by what 15 of them take.
 func (l *Limiter) LastPressure() time.Time {
 	at := l.lastPressure.Load()
 	if at == 0 {

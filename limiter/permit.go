@@ -23,7 +23,8 @@ func (p Permit) Release(o permit.Outcome) bool {
 	if p.limiter == nil {
 		return false
 	}
-	return p.release(o, p.limiter.since()-p.permit.Grant().At)
+	now := p.limiter.since()
+	return p.release(now, o, now-p.permit.Grant().At)
 }
 
 // ReleaseAfter is Release for work that answered before it ended, such as a
@@ -34,10 +35,12 @@ func (p Permit) ReleaseAfter(o permit.Outcome, latency time.Duration) bool {
 	if p.limiter == nil {
 		return false
 	}
-	return p.release(o, max(latency, 0))
+	return p.release(p.limiter.since(), o, latency)
 }
 
-func (p Permit) release(o permit.Outcome, latency time.Duration) bool {
+// release takes the time from before the release, so that one reading of the clock does
+// for the latency and for the end.
+func (p Permit) release(now time.Duration, o permit.Outcome, latency time.Duration) bool {
 	l := p.limiter
 	// The ledger decides whether this release is the one that counts; only then
 	// does it teach. The window sees the attempt for an instant longer than the
@@ -45,9 +48,9 @@ func (p Permit) release(o permit.Outcome, latency time.Duration) bool {
 	if !p.permit.Release(o) {
 		return false
 	}
-	now := l.since()
-	l.meter.end(now, p.epoch, p.kind, o, latency)
-	l.closeWindowIfDue(now)
+	if l.meter.end(now, p.epoch, p.kind, o, latency) {
+		l.closeWindow(now)
+	}
 	return true
 }
 

@@ -51,15 +51,16 @@ type Stats struct {
 // after Close.
 func (l *Limiter) Stats() Stats {
 	reason, decisions := l.meter.reason()
+	rejected := l.meter.rejections()
 	return Stats{
 		Name:   l.config.Name,
 		Ledger: l.pool.Stats(),
 		Rejected: Rejections{
-			Limit:     l.rejected[rejectedLimit].Load(),
-			QueueFull: l.rejected[rejectedQueueFull].Load(),
-			MaxWait:   l.rejected[rejectedMaxWait].Load(),
-			Closed:    l.rejected[rejectedClosed].Load(),
-			Canceled:  l.rejected[rejectedCanceled].Load(),
+			Limit:     rejected[rejectedLimit],
+			QueueFull: rejected[rejectedQueueFull],
+			MaxWait:   rejected[rejectedMaxWait],
+			Closed:    rejected[rejectedClosed],
+			Canceled:  rejected[rejectedCanceled],
 		},
 		Reason:    reason,
 		Decisions: decisions,
