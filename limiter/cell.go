@@ -18,7 +18,7 @@ const (
 	pending = 64
 
 	// maxStride is how many refusals share one reading of the clock. See cell.reads.
-	maxStride = 16
+	maxStride = 64
 	// quick is how long they may take to come, or the stride shrinks.
 	quick = time.Millisecond
 )

@@ -115,7 +115,7 @@ func (m *meter) begin(kind Kind, grant permit.Grant) uint32 {
 
 // end counts an attempt whose permit has been released. It reports whether the window
 // may be due.
-func (m *meter) end(now time.Duration, epoch uint32, kind Kind, o permit.Outcome, latency time.Duration) bool {
+func (m *meter) end(now time.Duration, of mark, o permit.Outcome, latency time.Duration) bool {
 	m.open(now)
 	c := m.cell()
 	c.mu.Lock()
@@ -131,7 +131,7 @@ func (m *meter) end(now time.Duration, epoch uint32, kind Kind, o permit.Outcome
 		c.completed++
 	}
 	drops := c.drops
-	if kind.teaches() && epoch == m.epoch.Load() {
+	if of.kind().teaches() && of.epoch() == m.epoch.Load() {
 		c.teach(o, latency)
 	}
 	look := c.drops != drops || int64(c.taught) >= m.quota.Load()

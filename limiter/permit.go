@@ -12,9 +12,17 @@ import (
 type Permit struct {
 	limiter *Limiter
 	permit  permit.Permit
-	epoch   uint32
-	kind    Kind
+	mark    mark
 }
+
+// mark is the epoch and the kind of an attempt, in one word.
+type mark uint64
+
+func newMark(kind Kind, epoch uint32) mark { return mark(epoch)<<8 | mark(kind) }
+
+func (m mark) kind() Kind { return Kind(m) }
+
+func (m mark) epoch() uint32 { return uint32(m >> 8) }
 
 // Release ends the permit with the outcome o and reports whether this call did
 // so. The time since the grant is the attempt's latency. It must be called when
@@ -48,7 +56,7 @@ func (p Permit) release(now time.Duration, o permit.Outcome, latency time.Durati
 	if !p.permit.Release(o) {
 		return false
 	}
-	if l.meter.end(now, p.epoch, p.kind, o, latency) {
+	if l.meter.end(now, p.mark, o, latency) {
 		l.closeWindow(now)
 	}
 	return true
@@ -66,4 +74,4 @@ func (p Permit) Held() bool { return p.permit.Held() }
 func (p Permit) Grant() permit.Grant { return p.permit.Grant() }
 
 // Kind returns what the permit was taken for.
-func (p Permit) Kind() Kind { return p.kind }
+func (p Permit) Kind() Kind { return p.mark.kind() }
