@@ -39,7 +39,7 @@ type fault struct {
 }
 
 func allFaults() []fault {
-	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, hedgedlimitFaults, learningFaults, gradientFaults)
+	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, learningFaults, gradientFaults)
 }
 
 // A result is what became of one fault.

@@ -1,0 +1,99 @@
+package main
+
+// limiterFaults break the statistics of windows, and what the limiter puts around the
+// ledger.
+var limiterFaults = []fault{
+	{
+		name: "a cell that is collected keeps what it has counted", law: "Window", file: "limiter/meter.go",
+		old: "c.out, c.times, c.admitted, c.completed, c.drops, c.maxInFlight, c.saturated = 0, 0, 0, 0, 0, 0, false",
+		new: "c.out, c.times, c.admitted, c.drops, c.maxInFlight, c.saturated = 0, 0, 0, 0, 0, false",
+	},
+	{
+		name: "the latencies of a cell are lost when it is collected", law: "Window", file: "limiter/meter.go",
+		old: "		c.taught = 0\n		m.emptyLocked(c)\n", new: "		c.taught = 0\n		c.n = 0\n",
+	},
+	{
+		name: "a cell that is half full is emptied without its lock", law: "Window", file: "limiter/meter.go",
+		old: "	c.mu.Lock()\n	m.emptyLocked(c)\n	c.mu.Unlock()\n", new: "	m.emptyLocked(c)\n",
+	},
+	{
+		name: "one cell is never collected", law: "Window", file: "limiter/meter.go",
+		old: "	for i := range m.cells {\n		c := &m.cells[i]\n		c.mu.Lock()\n", new: "	for i := range m.cells[1:] {\n		c := &m.cells[i]\n		c.mu.Lock()\n",
+	},
+	{
+		name: "refusals are counted in every window again", law: "Window", file: "limiter/meter.go",
+		old: "		c.collected = refused\n", new: "",
+	},
+	{
+		name: "the attempts that go on are left out of the mean in flight", law: "Window", file: "limiter/meter.go",
+		old: "return m.times + int64(at)*int64(m.out)", new: "return m.times",
+	},
+	{
+		name: "the mean in flight forgets what began before the window", law: "Window", file: "limiter/meter.go",
+		old: "	m.area = m.areaLocked(m.start)\n", new: "	m.area = m.times\n",
+	},
+	{
+		name: "the time of a grant is not entered", law: "Window", file: "limiter/cell.go",
+		old: "	c.times -= int64(grant.At)\n", new: "",
+	},
+	{
+		name: "the greatest in flight begins at 0 in each window", law: "Window", file: "limiter/meter.go",
+		old: "	m.maxInFlight = max(m.out, 0)\n", new: "	m.maxInFlight = 0\n",
+	},
+	{
+		name: "attempts of an older epoch teach", law: "Window", file: "limiter/meter.go",
+		old: "of.kind().teaches() && of.epoch() == m.epoch.Load()", new: "of.kind().teaches()",
+	},
+	{
+		name: "hedges teach", law: "Window", file: "limiter/meter.go",
+		old: "of.kind().teaches() && of.epoch()", new: "of.epoch()",
+	},
+	{
+		name: "a new epoch does not throw away what came before", law: "Window", file: "limiter/meter.go",
+		old: "	if d.NewEpoch || d.Settle > 0 {\n", new: "	if d.Settle > 0 {\n",
+	},
+	{
+		name: "the window begins when somebody comes, not when settling ends", law: "Window", file: "limiter/meter.go",
+		old: "	m.resetLocked(time.Duration(at))\n", new: "	m.resetLocked(now)\n",
+	},
+	{
+		name: "what happened before the end of settling counts", law: "Window", file: "limiter/meter.go",
+		old: "	m.resetLocked(time.Duration(at))\n", new: "	m.start = time.Duration(at)\n",
+	},
+	{
+		name: "a burst of drops waits for the window to be old enough", law: "Window", file: "limiter/meter.go",
+		old: "look := c.drops != drops || int64(c.taught)", new: "look := c.drops < drops || int64(c.taught)",
+	},
+	{
+		name: "a window is not looked at when it has its latencies", law: "Window", file: "limiter/meter.go",
+		old: " || int64(c.taught) >= m.quota.Load()", new: "",
+	},
+	{
+		name: "a cell looks only when all the latencies that are missing are in it", law: "Window", file: "limiter/meter.go",
+		old: "quota = (need - n + cells - 1) / cells", new: "quota = need - n + cells - cells",
+	},
+	{
+		name: "a window that grows old is not looked at", law: "Window", file: "limiter/meter.go",
+		old: "		looks = least(int64(elapsed), func(e int64) bool { return due(e, need-1) })\n", new: "",
+	},
+	{
+		name: "an expired attempt counts as a full latency", law: "L12", file: "limiter/cell.go",
+		old: "		c.drops++\n		c.add(^int64(max(latency, 0)))\n", new: "		c.drops++\n		c.add(int64(max(latency, 0)))\n",
+	},
+	{
+		name: "a refusal by the other side counts as throughput", law: "Window", file: "limiter/meter.go",
+		old: "	if o != permit.Overload {\n		c.completed++\n	}\n", new: "	c.completed++\n",
+	},
+	{
+		name: "a hedge in the last place saturates", law: "Window", file: "limiter/cell.go",
+		old: "	if kind.teaches() {\n		c.admitted++\n", new: "	c.saturated = c.saturated || grant.InFlight >= grant.Limit\n	if kind.teaches() {\n		c.admitted++\n",
+	},
+	{
+		name: "refusals that come seldom do not read the clock", law: "LastPressure", file: "limiter/cell.go",
+		old: "		stride = 1\n", new: "		stride = min(max(2*stride, 1), maxStride)\n",
+	},
+	{
+		name: "a refused primary never finds a window due", law: "Window", file: "limiter/limiter.go",
+		old: "	if l.meter.mayBeDue(now) {\n		l.closeWindow(now)\n	}\n", new: "",
+	},
+}
