@@ -134,7 +134,8 @@ func (c *cell) add(latency int64) {
 // refused is how many primaries and retries were refused here, for want of room.
 func (c *cell) refused() uint64 {
 	of := &c.rejected[1]
-	return of[rejectedLimit].Load() + of[rejectedQueueFull].Load() + of[rejectedMaxWait].Load()
+	return of[rejectedLimit].Load() + of[rejectedQueueFull].Load() + of[rejectedMaxWait].Load() +
+		of[rejectedDeadline].Load()
 }
 
 // reads reports whether the refusal that is the n-th in this cell reads the clock.

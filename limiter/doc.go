@@ -22,6 +22,10 @@
 // once with [ErrLimitExceeded]. A worker pool that would rather wait sets
 // MaxWaiting to −1; a client that can wait a little sets a small number and
 // MaxWait. A hedge never waits, never overtakes, and leaves a reserve to others.
+// Whoever has a deadline that would pass in the queue, or before the work is done, is
+// refused at once, as far as the last window can tell.
+//
+// Where one process talks to many others, a [Group] keeps a limiter for each.
 //
 // # What teaches the limit
 //
@@ -32,5 +36,6 @@
 // lower bound, never a short sample.
 //
 // A limiter starts no goroutine. Statistics are closed by whichever release or
-// refusal finds a window due.
+// refusal finds a window due. They are entered in cells, so that goroutines meet only
+// at the gate of the pool (BenchmarkAcquireRelease, BenchmarkRefusal).
 package limiter

@@ -26,6 +26,9 @@ type Limiter struct {
 	// meter has its own locks, which are taken before the pool's, never after.
 	meter meter
 
+	// pace is what the last window has shown.
+	pace pace
+
 	// lastPressure is since base, in ns; 0 = never. It is atomic and never falls.
 	lastPressure atomic.Int64
 }
@@ -116,7 +119,9 @@ func (l *Limiter) Do(ctx context.Context, fn func(context.Context) error) (err e
 
 // Acquire takes a permit for an attempt of the given kind. If none is free a
 // Hedge is refused at once, and the other kinds wait as far as MaxWaiting and
-// MaxWait allow. It returns ErrLimitExceeded if the attempt is refused, ErrClosed
+// MaxWait allow, unless the deadline of ctx would pass before: the time that those ahead
+// take to get out of the way, as the last window tells, and its median latency. It
+// returns ErrLimitExceeded if the attempt is refused, ErrClosed
 // after Close, and ctx.Err() if ctx has ended before or ends while it waits. On
 // error no permit is held.
 func (l *Limiter) Acquire(ctx context.Context, kind Kind) (p Permit, err error) {
@@ -138,7 +143,16 @@ func (l *Limiter) Acquire(ctx context.Context, kind Kind) (p Permit, err error) 
 			return p, ErrLimitExceeded
 		}
 	} else {
-		x, err = l.wait(ctx)
+		if deadline, ok := ctx.Deadline(); ok && l.late(deadline) {
+			// The estimate has no say in whether there is room.
+			x, err = l.pool.AcquireWithin(ctx, 0)
+			if err == permit.ErrQueueFull { //nolint:errorlint // as above
+				l.reject(kind, rejectedDeadline)
+				return p, ErrLimitExceeded
+			}
+		} else {
+			x, err = l.wait(ctx)
+		}
 	}
 	if err != nil {
 		return p, l.refuse(ctx, kind, err)
@@ -300,6 +314,9 @@ func (l *Limiter) decide(now time.Duration) (change Change, decided, changed boo
 	w, decided := l.meter.take(now, l.pool.Limit())
 	if !decided {
 		return Change{}, false, false
+	}
+	if l.config.MaxWaiting != 0 {
+		l.pace.note(w)
 	}
 	d := l.config.Algorithm.Next(l.base.Add(now), w)
 	d.Limit = possible(d.Limit)

@@ -12,6 +12,7 @@ const (
 	rejectedLimit rejection = iota
 	rejectedQueueFull
 	rejectedMaxWait
+	rejectedDeadline
 	rejectedClosed
 	rejectedCanceled
 	numRejections
@@ -25,6 +26,9 @@ type Rejections struct {
 	QueueFull uint64
 	// MaxWait: the wait took too long.
 	MaxWait uint64
+	// Deadline: the attempt would have had to wait for so long that its deadline could
+	// not be met; see Acquire.
+	Deadline uint64
 	// Closed: the limiter had been closed.
 	Closed uint64
 	// Canceled: the context ended before a permit was to be had. This is the
@@ -59,6 +63,7 @@ func (l *Limiter) Stats() Stats {
 			Limit:     rejected[rejectedLimit],
 			QueueFull: rejected[rejectedQueueFull],
 			MaxWait:   rejected[rejectedMaxWait],
+			Deadline:  rejected[rejectedDeadline],
 			Closed:    rejected[rejectedClosed],
 			Canceled:  rejected[rejectedCanceled],
 		},

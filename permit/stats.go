@@ -152,3 +152,13 @@ func (p *Pool) Limit() int { return p.load().limit() }
 // InFlight returns how many permits are out. It is exact, and never less than the
 // work that runs under one.
 func (p *Pool) InFlight() int { return p.load().inFlight() }
+
+// Waiting returns how many callers wait for a permit. While nobody does it is one load.
+func (p *Pool) Waiting() int {
+	if !p.crowded.Load() {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.len
+}

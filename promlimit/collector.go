@@ -135,6 +135,7 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	out.counter(c.rejected, s.Rejected.Limit, "limit")
 	out.counter(c.rejected, s.Rejected.QueueFull, "queue_full")
 	out.counter(c.rejected, s.Rejected.MaxWait, "max_wait")
+	out.counter(c.rejected, s.Rejected.Deadline, "deadline")
 	out.counter(c.rejected, s.Rejected.Closed, "closed")
 	out.counter(c.rejected, s.Rejected.Canceled, "canceled")
 	if c.hedger != nil {

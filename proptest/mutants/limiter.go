@@ -96,4 +96,28 @@ var limiterFaults = []fault{
 		name: "a refused primary never finds a window due", law: "Window", file: "limiter/limiter.go",
 		old: "	if l.meter.mayBeDue(now) {\n		l.closeWindow(now)\n	}\n", new: "",
 	},
+	{
+		name: "a caller who would be too late is refused although a permit is free", law: "Acquire", file: "limiter/pace.go",
+		old: "	if inFlight < limit {\n", new: "	if inFlight < 0 {\n",
+	},
+	{
+		name: "the median latency is left out of the deadline", law: "Acquire", file: "limiter/pace.go",
+		old: "wait+float64(l.pace.median.Load())", new: "wait",
+	},
+	{
+		name: "a quiet window is taken for a slow service", law: "Acquire", file: "limiter/pace.go",
+		old: "w.InFlight * float64(w.Elapsed)", new: "float64(w.Elapsed)",
+	},
+	{
+		name: "a group drops a limiter that has permits out", law: "Group", file: "limiter/group.go",
+		old: "limiter.InFlight() == 0", new: "limiter.InFlight() >= 0",
+	},
+	{
+		name: "a limiter that is dropped while it is held gets a twin", law: "Group", file: "limiter/group.go",
+		old: "	old := g.dropped[key].Value()", new: "	old := g.dropped[\"no key \"+key].Value()",
+	},
+	{
+		name: "a group drops the limiter that was used last", law: "Group", file: "limiter/group.go",
+		old: "	for e := g.recent.Back(); e != nil && looks < maxLooks; e = e.Prev() {", new: "	for e := g.recent.Front(); e != nil && looks < maxLooks; e = e.Next() {",
+	},
 }
