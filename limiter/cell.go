@@ -89,10 +89,10 @@ func newCells() (cells []cell, shift uint) {
 
 // begin enters an attempt that has been granted a permit. mu must be held, as for all
 // that follow.
-func (c *cell) begin(kind Kind, grant permit.Grant) {
+func (c *cell) begin(kind Kind, grant permit.Grant, inFlight int) {
 	c.out++
 	c.times -= int64(grant.At)
-	c.maxInFlight = max(c.maxInFlight, grant.InFlight)
+	c.maxInFlight = max(c.maxInFlight, inFlight)
 	if kind.teaches() {
 		c.admitted++
 		// A hedge in the last place is no sign that the limit is too small.
@@ -135,7 +135,7 @@ func (c *cell) add(latency int64) {
 func (c *cell) refused() uint64 {
 	of := &c.rejected[1]
 	return of[rejectedLimit].Load() + of[rejectedQueueFull].Load() + of[rejectedMaxWait].Load() +
-		of[rejectedDeadline].Load()
+		of[rejectedDeadline].Load() + of[rejectedNot].Load()
 }
 
 // reads reports whether the refusal that is the n-th in this cell reads the clock.

@@ -49,6 +49,16 @@ type Config struct {
 	// the limit, and at least 1; NoReserve (−1) means none.
 	Reserve int
 
+	// Shadow has the limiter measure, and refuse nothing: to see what a limit would do
+	// before it does. An attempt that finds no room gets a permit outside the limit at
+	// once, is counted in Stats.Shadowed, and is to the windows a refusal: it teaches no
+	// latency. Nobody waits, hedges find room always, and MaxWaiting and MaxWait say
+	// nothing. What is inside the limit is decided as ever, so Shadowed counts what would
+	// have been refused, or made to wait, of just this traffic. But the other side
+	// has all the traffic to bear: where that is more than it can take, the latency from
+	// which the limit is learnt is worse than it would be, and the limit lower.
+	Shadow bool
+
 	// Classify says what the error of a finished call teaches the limit. Nil
 	// means DefaultClassify. It runs in the goroutine of the call.
 	Classify func(error) permit.Outcome

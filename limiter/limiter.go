@@ -21,7 +21,8 @@ type Limiter struct {
 	// Immutable after New.
 	config Config
 	pool   *permit.Pool
-	base   time.Time // one reading of the wall clock; all else is time since then
+	shadow *permit.Pool // of those outside the limit; nil without Config.Shadow
+	base   time.Time    // one reading of the wall clock; all else is time since then
 
 	// meter has its own locks, which are taken before the pool's, never after.
 	meter meter
@@ -58,17 +59,24 @@ func New(config Config) (*Limiter, error) {
 	l := &Limiter{config: config, base: time.Now()}
 	first := config.Algorithm.Start(l.base)
 	first.Limit = possible(first.Limit)
-	pool, err := permit.NewPool(permit.Config{
+	ledger := permit.Config{
 		Limit:        first.Limit,
 		Base:         l.base,
 		OnLeak:       l.leaked,
 		StackEvery:   config.StackEvery,
 		ReclaimLeaks: config.ReclaimLeaks,
-	})
+	}
+	pool, err := permit.NewPool(ledger)
 	if err != nil {
 		return nil, err
 	}
 	l.pool = pool
+	if config.Shadow {
+		ledger.Limit = permit.MaxLimit
+		if l.shadow, err = permit.NewPool(ledger); err != nil {
+			return nil, err
+		}
+	}
 	l.meter.init(first)
 	return l, nil
 }
@@ -135,6 +143,9 @@ func (l *Limiter) Acquire(ctx context.Context, kind Kind) (p Permit, err error) 
 		}
 		return p, nil
 	}
+	if l.shadow != nil {
+		return l.acquireShadow(ctx, kind)
+	}
 	var x permit.Permit
 	if l.config.MaxWaiting == 0 {
 		x, err = l.pool.AcquireWithin(ctx, 0)
@@ -189,6 +200,21 @@ func (l *Limiter) wait(ctx context.Context) (permit.Permit, error) {
 // false otherwise. A Hedge leaves the reserve free besides. On false no permit is
 // held and the returned value does nothing.
 func (l *Limiter) TryAcquire(kind Kind) (p Permit, ok bool) {
+	if l.shadow != nil {
+		p, err := l.acquireShadow(context.Background(), kind)
+		return p, err == nil
+	}
+	x, ok := l.try(kind)
+	if !ok {
+		l.reject(kind, rejectedLimit)
+		return p, false
+	}
+	p.limiter, p.permit, p.mark = l, x, l.admit(x, kind)
+	return p, true
+}
+
+// try takes a permit if one is free at once, and is not to be left to others.
+func (l *Limiter) try(kind Kind) (permit.Permit, bool) {
 	reserve := 0
 	if kind == Hedge {
 		reserve = l.reserve(l.pool.Limit())
@@ -199,15 +225,10 @@ func (l *Limiter) TryAcquire(kind Kind) (p Permit, ok bool) {
 		// is the limit of the grant.
 		if g := x.Grant(); g.InFlight+l.reserve(g.Limit) > g.Limit {
 			x.Release(permit.Ignored)
-			ok = false
+			return permit.Permit{}, false
 		}
 	}
-	if !ok {
-		l.reject(kind, rejectedLimit)
-		return p, false
-	}
-	p.limiter, p.permit, p.mark = l, x, l.admit(x, kind)
-	return p, true
+	return x, ok
 }
 
 // reserve is how many permits a hedge must leave free under a limit.
@@ -227,7 +248,11 @@ func (l *Limiter) admit(x permit.Permit, kind Kind) mark {
 	if grant.Waited && kind.teaches() {
 		l.press(grant.At)
 	}
-	return newMark(kind, l.meter.begin(kind, grant))
+	inFlight := grant.InFlight
+	if l.shadow != nil {
+		inFlight = l.InFlight()
+	}
+	return newMark(kind, l.meter.begin(kind, grant, inFlight))
 }
 
 // refuse counts an attempt that got no permit, and says it in the limiter's words.
@@ -352,7 +377,13 @@ func (l *Limiter) Name() string { return l.config.Name }
 func (l *Limiter) Limit() int { return l.pool.Limit() }
 
 // InFlight returns how many permits are out, of all kinds.
-func (l *Limiter) InFlight() int { return l.pool.InFlight() }
+func (l *Limiter) InFlight() int {
+	n := l.pool.InFlight()
+	if l.shadow != nil {
+		n += l.shadow.InFlight()
+	}
+	return n
+}
 
 // Classify says what err teaches the limit, by the configured rule.
 func (l *Limiter) Classify(err error) permit.Outcome { return l.config.Classify(err) }
@@ -371,4 +402,9 @@ func (l *Limiter) LastPressure() time.Time {
 // Close refuses all further attempts, wakes those who wait with ErrClosed, and
 // waits until every permit has been released. It returns nil then, or ctx.Err()
 // if ctx ends before; the limiter stays closed, and Close may be called again.
-func (l *Limiter) Close(ctx context.Context) error { return l.pool.Close(ctx) }
+func (l *Limiter) Close(ctx context.Context) error {
+	if l.shadow != nil {
+		return l.closeShadow(ctx)
+	}
+	return l.pool.Close(ctx)
+}

@@ -101,12 +101,13 @@ func (m *meter) init(first gradient.Decision) {
 	m.enterLocked(0, first)
 }
 
-// begin counts an attempt that has been granted a permit, and returns its epoch.
-func (m *meter) begin(kind Kind, grant permit.Grant) uint32 {
+// begin counts an attempt that has been granted a permit, when so many were in flight in
+// all, and returns its epoch.
+func (m *meter) begin(kind Kind, grant permit.Grant, inFlight int) uint32 {
 	m.open(grant.At)
 	c := m.cell()
 	c.mu.Lock()
-	c.begin(kind, grant)
+	c.begin(kind, grant, inFlight)
 	epoch := m.epoch.Load()
 	c.mu.Unlock()
 	c.readAgain()
@@ -131,7 +132,7 @@ func (m *meter) end(now time.Duration, of mark, o permit.Outcome, latency time.D
 		c.completed++
 	}
 	drops := c.drops
-	if of.kind().teaches() && of.epoch() == m.epoch.Load() {
+	if of.teaches() && of.epoch() == m.epoch.Load() {
 		c.teach(o, latency)
 	}
 	look := c.drops != drops || int64(c.taught) >= m.quota.Load()

@@ -15,12 +15,17 @@ type Permit struct {
 	mark    mark
 }
 
-// mark is the epoch and the kind of an attempt, in one word.
+// mark is the epoch and the kind of an attempt, and whether it runs outside the limit,
+// in one word.
 type mark uint64
+
+const outside mark = 1 << 7
 
 func newMark(kind Kind, epoch uint32) mark { return mark(epoch)<<8 | mark(kind) }
 
-func (m mark) kind() Kind { return Kind(m) }
+func (m mark) kind() Kind { return Kind(m &^ outside) }
+
+func (m mark) teaches() bool { return m&outside == 0 && m.kind().teaches() }
 
 func (m mark) epoch() uint32 { return uint32(m >> 8) }
 

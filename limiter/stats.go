@@ -15,6 +15,7 @@ const (
 	rejectedDeadline
 	rejectedClosed
 	rejectedCanceled
+	rejectedNot // under Config.Shadow: it got a permit all the same
 	numRejections
 )
 
@@ -45,6 +46,10 @@ type Stats struct {
 	Ledger permit.Stats
 	// Rejected counts the attempts that got no permit.
 	Rejected Rejections
+	// Shadowed counts the attempts that got a permit outside the limit, under
+	// Config.Shadow. Ledger counts them with the others, so that InFlight may exceed Limit,
+	// and is then of two instants, one of either sort.
+	Shadowed uint64
 	// Reason is why the limit is what it is, in the algorithm's own word.
 	Reason gradient.Reason
 	// Decisions counts the windows that have been decided, the first included.
@@ -58,7 +63,7 @@ func (l *Limiter) Stats() Stats {
 	rejected := l.meter.rejections()
 	return Stats{
 		Name:   l.config.Name,
-		Ledger: l.pool.Stats(),
+		Ledger: l.ledger(),
 		Rejected: Rejections{
 			Limit:     rejected[rejectedLimit],
 			QueueFull: rejected[rejectedQueueFull],
@@ -67,6 +72,7 @@ func (l *Limiter) Stats() Stats {
 			Closed:    rejected[rejectedClosed],
 			Canceled:  rejected[rejectedCanceled],
 		},
+		Shadowed:  rejected[rejectedNot],
 		Reason:    reason,
 		Decisions: decisions,
 	}

@@ -37,6 +37,7 @@ type Collector struct {
 	limit, inFlight, waiting, overhang   *prometheus.Desc
 	oldest                               *prometheus.Desc
 	acquired, released, rejected, leaked *prometheus.Desc
+	shadowed                             *prometheus.Desc
 
 	calls, hedged, wins, denied, canceled *prometheus.Desc
 	started, ended, skipped               *prometheus.Desc
@@ -75,6 +76,7 @@ func NewCollector(config Config) (*Collector, error) {
 	c.acquired = desc("acquired_total", "Permits handed out.")
 	c.released = desc("released_total", "Permits that came back, by the outcome of the work.", "outcome")
 	c.rejected = desc("rejected_total", "Attempts that got no permit, by reason.", "reason")
+	c.shadowed = desc("shadowed_total", "Attempts that got a permit outside the limit of a limiter that only shadows.")
 	if c.hedger == nil {
 		return c, nil
 	}
@@ -107,7 +109,7 @@ func validNamespace(s string) bool {
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.limit, c.inFlight, c.waiting, c.overhang, c.oldest, c.leaked, c.acquired, c.released, c.rejected,
+		c.limit, c.inFlight, c.waiting, c.overhang, c.oldest, c.leaked, c.acquired, c.released, c.rejected, c.shadowed,
 		c.calls, c.hedged, c.wins, c.denied, c.canceled,
 		c.started, c.ended, c.skipped, c.delay, c.balance, c.panics,
 	} {
@@ -138,6 +140,7 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	out.counter(c.rejected, s.Rejected.Deadline, "deadline")
 	out.counter(c.rejected, s.Rejected.Closed, "closed")
 	out.counter(c.rejected, s.Rejected.Canceled, "canceled")
+	out.counter(c.shadowed, s.Shadowed)
 	if c.hedger != nil {
 		c.collectHedger(out)
 	}

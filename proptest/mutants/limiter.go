@@ -13,8 +13,8 @@ var limiterFaults = []fault{
 		old: "		c.taught = 0\n		m.emptyLocked(c)\n", new: "		c.taught = 0\n		c.n = 0\n",
 	},
 	{
-		name: "a cell that is half full is emptied without its lock", law: "Window", file: "limiter/meter.go",
-		old: "	c.mu.Lock()\n	m.emptyLocked(c)\n	c.mu.Unlock()\n", new: "	m.emptyLocked(c)\n",
+		name: "a cell that makes room throws its latencies away", law: "Window", file: "limiter/meter.go",
+		old: "	c.mu.Lock()\n	m.emptyLocked(c)\n	c.mu.Unlock()\n", new: "	c.mu.Lock()\n	c.n = 0\n	c.mu.Unlock()\n",
 	},
 	{
 		name: "one cell is never collected", law: "Window", file: "limiter/meter.go",
@@ -42,11 +42,11 @@ var limiterFaults = []fault{
 	},
 	{
 		name: "attempts of an older epoch teach", law: "Window", file: "limiter/meter.go",
-		old: "of.kind().teaches() && of.epoch() == m.epoch.Load()", new: "of.kind().teaches()",
+		old: "of.teaches() && of.epoch() == m.epoch.Load()", new: "of.teaches()",
 	},
 	{
 		name: "hedges teach", law: "Window", file: "limiter/meter.go",
-		old: "of.kind().teaches() && of.epoch()", new: "of.epoch()",
+		old: "of.teaches() && of.epoch()", new: "of.epoch()",
 	},
 	{
 		name: "a new epoch does not throw away what came before", law: "Window", file: "limiter/meter.go",
@@ -119,5 +119,13 @@ var limiterFaults = []fault{
 	{
 		name: "a group drops the limiter that was used last", law: "Group", file: "limiter/group.go",
 		old: "	for e := g.recent.Back(); e != nil && looks < maxLooks; e = e.Prev() {", new: "	for e := g.recent.Front(); e != nil && looks < maxLooks; e = e.Next() {",
+	},
+	{
+		name: "who runs outside the limit of a shadow teaches", law: "Shadow", file: "limiter/permit.go",
+		old: "return m&outside == 0 && m.kind().teaches()", new: "return m.kind().teaches()",
+	},
+	{
+		name: "who runs outside the limit of a shadow is not in flight", law: "L1", file: "limiter/limiter.go",
+		old: "		n += l.shadow.InFlight()\n", new: "",
 	},
 }
