@@ -464,3 +464,35 @@ func TestSeldomRefusalsReadTheClock(t *testing.T) {
 		probe(t, l)
 	})
 }
+
+// What happens while the algorithm decides is in the next window, unless a new epoch
+// begins with the decision: then it is in none.
+func TestNewEpochForgetsWhatCameWhileItWasDecided(t *testing.T) {
+	for _, newEpoch := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{first: gradient.Decision{Limit: 9, MinLength: time.Second}}
+			l := limitedBy(t, s, limiter.Config{})
+			run := func() {
+				p, _ := l.TryAcquire(limiter.Primary)
+				p.Release(permit.Success)
+			}
+			s.next = func(gradient.Window) gradient.Decision {
+				if len(s.windows) == 1 {
+					run()
+				}
+				return gradient.Decision{Limit: 9, NewEpoch: newEpoch, MinLength: time.Second}
+			}
+			time.Sleep(time.Second)
+			run()
+			time.Sleep(time.Second)
+			run()
+			want := 2
+			if newEpoch {
+				want = 1
+			}
+			if len(s.windows) != 2 || s.windows[1].Admitted != want || s.windows[1].Completed != want || s.counts[1] != want {
+				t.Errorf("new epoch %v: %+v, %v latencies, want %d", newEpoch, s.windows, s.counts, want)
+			}
+		})
+	}
+}
