@@ -496,3 +496,31 @@ func TestNewEpochForgetsWhatCameWhileItWasDecided(t *testing.T) {
 		})
 	}
 }
+
+// A burst of drops ends a window that is young, and even one that settles: with the
+// fifth, whichever goroutines they are entered on.
+func TestBurstOfDropsEndsTheWindow(t *testing.T) {
+	for _, settle := range []time.Duration{0, time.Minute} {
+		for _, o := range []permit.Outcome{permit.Overload, permit.Expired} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{first: gradient.Decision{Limit: 9, Settle: settle, MinLength: time.Hour, MinSamples: 1000}}
+				l := limitedBy(t, s, limiter.Config{})
+				for i := range 5 {
+					if len(s.windows) != 0 {
+						t.Errorf("settle %v: a window after %d drops", settle, i)
+					}
+					var all sync.WaitGroup
+					all.Go(func() {
+						p, _ := l.TryAcquire(limiter.Primary)
+						time.Sleep(time.Millisecond)
+						p.Release(o)
+					})
+					all.Wait()
+				}
+				if len(s.windows) != 1 || s.windows[0].Drops != 5 {
+					t.Errorf("settle %v, %v: %+v", settle, o, s.windows)
+				}
+			})
+		}
+	}
+}
