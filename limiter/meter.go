@@ -39,6 +39,12 @@ import (
 // and a window from s to e has the mean (F(e) − F(s)) / (e − s), whatever began before s or
 // goes on after e. An event that is entered late is missing from one F and is in the
 // next, and F adds up again.
+//
+// The sum of the grants could be had from the ledger when a window is closed, and a grant
+// would enter nothing: some 14 ns less of 130. But the ledger knows the time of a grant
+// to a millisecond only, a service of less would be measured wrongly, and the books would
+// have to stand still to be read. Two atomic additions in place of a cell's lock cost as
+// much as the lock, and a reader might find one without the other.
 type meter struct {
 	// closing is held from take to put, so that windows are decided one after
 	// the other. It is taken before mu and before the lock of the pool. Only
