@@ -97,8 +97,8 @@ var limiterFaults = []fault{
 		old: "	if l.meter.mayBeDue(now) {\n		l.closeWindow(now)\n	}\n", new: "",
 	},
 	{
-		name: "a caller who would be too late is refused although a permit is free", law: "Acquire", file: "limiter/pace.go",
-		old: "	if inFlight < limit {\n", new: "	if inFlight < 0 {\n",
+		name: "those ahead in the queue are left out of the deadline", law: "Acquire", file: "limiter/pace.go",
+		old: "position := waiting + 1 + inFlight - limit", new: "position := 1 + inFlight - limit",
 	},
 	{
 		name: "the median latency is left out of the deadline", law: "Acquire", file: "limiter/pace.go",
