@@ -101,7 +101,7 @@ func TestBurstOfDropsEndsTheWindow(t *testing.T) {
 	for _, settle := range []time.Duration{0, time.Minute} {
 		for _, o := range []permit.Outcome{permit.Overload, permit.Expired} {
 			synctest.Test(t, func(t *testing.T) {
-				s := &scripted{first: gradient.Decision{Limit: 9, Settle: settle, MinLength: time.Hour, MinSamples: 1000}}
+				s := &scripted{first: gradient.Decision{Limit: 9, Settle: settle, MinLength: 2 * time.Millisecond, MinSamples: 1000}}
 				l := limitedBy(t, s, limiter.Config{})
 				for i := range 5 {
 					if len(s.windows) != 0 {

@@ -285,7 +285,7 @@ const earlyDrops = 5
 // planLocked works out when it is worth looking whether the window is due, from what has
 // been collected: nobody else adds up the cells. Each drop has a look taken. Without
 // drops, Due asks for a number of latencies, and for the fewer the older the window
-// is. So it is enough to look
+// is; drops may spare it them, and no more. So it is enough to look
 //
 //   - when the window is old enough for one latency fewer than it asks for now, and
 //   - when as many latencies as are missing now may have come in. They have not before
