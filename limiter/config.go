@@ -34,7 +34,10 @@ type Config struct {
 	Name string
 
 	// Algorithm sets the limit. Nil means gradient.New with its defaults. An
-	// algorithm has state and must not be shared between limiters.
+	// algorithm has state and must not be shared between limiters. One that is a
+	// gradient.Sampler, such as those of gradient.FromLimit, is told besides of each
+	// primary and retry that has succeeded or was dropped, in the goroutine that releases
+	// it.
 	Algorithm gradient.Algorithm
 
 	// MaxWaiting is how many callers may wait for a permit: 0 refuses at once,

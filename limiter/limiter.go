@@ -22,6 +22,8 @@ type Limiter struct {
 	config Config
 	pool   *permit.Pool
 	shadow *permit.Pool // of those outside the limit; nil without Config.Shadow
+	// sampler is the algorithm if it learns from single calls, and nil if not.
+	sampler gradient.Sampler
 	base   time.Time    // one reading of the wall clock; all else is time since then
 
 	// meter has its own locks, which are taken before the pool's, never after.
@@ -57,6 +59,7 @@ func New(config Config) (*Limiter, error) {
 		}
 	}
 	l := &Limiter{config: config, base: time.Now()}
+	l.sampler, _ = config.Algorithm.(gradient.Sampler)
 	first := config.Algorithm.Start(l.base)
 	first.Limit = possible(first.Limit)
 	ledger := permit.Config{

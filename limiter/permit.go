@@ -61,7 +61,11 @@ func (p Permit) release(now time.Duration, o permit.Outcome, latency time.Durati
 	if !p.permit.Release(o) {
 		return false
 	}
-	if l.meter.end(now, p.mark, o, latency) {
+	due := l.meter.end(now, p.mark, o, latency)
+	if l.sampler != nil {
+		l.sample(p, o, latency) // before the window that the call is in may be closed
+	}
+	if due {
 		l.closeWindow(now)
 	}
 	return true

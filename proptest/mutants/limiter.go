@@ -128,4 +128,29 @@ var limiterFaults = []fault{
 		name: "who runs outside the limit of a shadow is not in flight", law: "L1", file: "limiter/limiter.go",
 		old: "		n += l.shadow.InFlight()\n", new: "",
 	},
+	{
+		name: "a Sampler is told of a call behind its window", law: "Sampler", file: "limiter/permit.go",
+		old: "	if l.sampler != nil {\n		l.sample(p, o, latency) // before the window that the call is in may be closed\n	}\n	if due {\n		l.closeWindow(now)\n	}\n",
+		new: "	if due {\n		l.closeWindow(now)\n	}\n	if l.sampler != nil {\n		l.sample(p, o, latency)\n	}\n",
+	},
+	{
+		name: "a Sampler is told of hedges and of cache hits", law: "Sampler", file: "limiter/sample.go",
+		old: "!p.mark.teaches() || ", new: "",
+	},
+	{
+		name: "a Sampler is told of calls of another epoch", law: "Sampler", file: "limiter/sample.go",
+		old: " || p.mark.epoch() != l.meter.epoch.Load()", new: "",
+	},
+	{
+		name: "a Sampler is told of calls that were cancelled or ignored", law: "L12", file: "limiter/sample.go",
+		old: "	if !dropped && o != permit.Success {\n		return\n	}\n", new: "",
+	},
+	{
+		name: "to a Sampler a deadline that has passed is no drop", law: "Sampler", file: "limiter/sample.go",
+		old: "dropped := o == permit.Overload || o == permit.Expired", new: "dropped := o == permit.Overload",
+	},
+	{
+		name: "a panic of a Sampler comes out in the caller", law: "L10", file: "limiter/sample.go",
+		old: "	defer l.catch()\n", new: "",
+	},
 }
