@@ -24,7 +24,7 @@ type Limiter struct {
 	shadow *permit.Pool // of those outside the limit; nil without Config.Shadow
 	// sampler is the algorithm if it learns from single calls, and nil if not.
 	sampler gradient.Sampler
-	base   time.Time    // one reading of the wall clock; all else is time since then
+	base    time.Time // one reading of the wall clock; all else is time since then
 
 	// meter has its own locks, which are taken before the pool's, never after.
 	meter meter

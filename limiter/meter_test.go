@@ -27,7 +27,7 @@ type reference struct {
 	settling       bool
 	start, last    time.Duration
 	inFlight       int
-	integral       float64
+	integral       int64 // in ns, so that it is exact
 	w              gradient.Window
 	latency, spent gradient.Histogram
 	log            []string // the windows
@@ -45,7 +45,7 @@ func (r *reference) advance(now time.Duration) {
 		r.last = max(r.last, r.settled)
 		r.reset()
 	}
-	r.integral += float64(r.inFlight) * (now - r.last).Seconds()
+	r.integral += int64(r.inFlight) * int64(now-r.last)
 	r.last = now
 }
 
@@ -107,7 +107,7 @@ func (r *reference) close(limit int) {
 	w := r.w
 	w.Limit, w.Elapsed, w.InFlight = limit, r.last-r.start, float64(r.inFlight)
 	if w.Elapsed > 0 {
-		w.InFlight = r.integral / w.Elapsed.Seconds()
+		w.InFlight = float64(r.integral) / float64(w.Elapsed)
 	}
 	r.spent = r.latency
 	w.Latency = &r.spent
