@@ -17,6 +17,22 @@ type Config struct {
 	// reads no clock.
 	Base time.Time
 
+	// LIFOAfter, if above 0, turns the queue round under pressure: once the one who has
+	// waited longest has waited for longer than this, the one who came last is served
+	// first, until nobody has waited so long any more. While the limit cannot keep up,
+	// first in first out has everybody wait as long as the one before, and so most of
+	// them until they give up; last in first out has a part of them not wait at all, at the
+	// cost of those who would be too late in any case. While nobody has waited so long
+	// the order is that of their coming, which is fair.
+	//
+	// It is about single permits: while anyone waits for more than one (AcquireN), the
+	// order is first in first out. A heavy caller who came last would hold up all
+	// others, and one who came before would be overtaken for ever.
+	//
+	// Each wait and each hand-over read the monotonic clock once then. 0 means first in
+	// first out always, and reads none.
+	LIFOAfter time.Duration
+
 	// OnLeak, if set, is called once for each permit that can never be released any
 	// more, because every handle to it has become garbage. That is a bug of the
 	// holder: a Release is missing. It is found at some garbage collection afterwards,
@@ -45,6 +61,9 @@ type Config struct {
 func (c Config) validate() error {
 	if err := checkLimit("Limit", c.Limit); err != nil {
 		return err
+	}
+	if c.LIFOAfter < 0 {
+		return fmt.Errorf("permit: LIFOAfter %v is negative", c.LIFOAfter)
 	}
 	if c.StackEvery < 0 {
 		return fmt.Errorf("permit: StackEvery %d is below 0", c.StackEvery)

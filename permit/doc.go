@@ -38,8 +38,9 @@
 //   - Granted == InFlight + Σ Released in every [Stats], each side counted on its own.
 //   - A grant is made only while in flight is below the limit of that instant.
 //     Lowering the limit takes nothing back.
-//   - Nobody waits while the head of the queue would fit, once every Release has
-//     returned, and nobody who comes later is served before the head.
+//   - Nobody waits while the next in the queue would fit, once every Release has
+//     returned, and nobody who comes later is served before the head, unless
+//     Config.LIFOAfter says that the head has waited for too long.
 //   - A second Release, through the same handle or a copy, changes nothing.
 //
 // # How it is built
@@ -55,7 +56,7 @@
 //   - The queue (queue.go) and its mutex are for those who find no room. Whether a waiter
 //     was granted a permit or left is decided under the mutex; whether it may sleep, by a
 //     swap of the very word in which there was no room. A release in a crowd hands its
-//     permit to the head of the queue under the same mutex.
+//     permit to the next in the queue under the same mutex.
 //
 // What holds a handle is watched by the garbage collector (leak.go): the pool itself
 // keeps nothing of a held permit alive but its record.

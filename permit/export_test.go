@@ -47,8 +47,8 @@ func (p *Pool) CheckInvariants() error {
 		return fmt.Errorf("granted %d != in flight %d + released %d", s.Granted, s.InFlight, released)
 	case queued != p.queue.len || heavy != p.queue.heavy:
 		return fmt.Errorf("queue.len %d and heavy %d, but %d and %d are linked", p.queue.len, p.queue.heavy, queued, heavy)
-	case queued > 0 && g.fits(p.queue.head.n, 0):
-		return fmt.Errorf("the head waits for %d although in flight is %d of %d", p.queue.head.n, g.inFlight(), g.limit())
+	case queued > 0 && g.fits(p.nextLocked().n, 0):
+		return fmt.Errorf("the next waits for %d although in flight is %d of %d", p.nextLocked().n, g.inFlight(), g.limit())
 	case g&gateClosed != 0 && queued > 0:
 		return fmt.Errorf("%d wait in a closed pool", queued)
 	}

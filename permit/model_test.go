@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -16,6 +17,7 @@ import (
 // written by that goroutine and read by the test after synctest.Wait.
 type caller struct {
 	n      int // permits wanted
+	since  time.Time
 	cancel context.CancelFunc
 	result permit.Permit
 	err    error
@@ -29,6 +31,7 @@ type model struct {
 	pool *permit.Pool
 
 	limit    int
+	lifo     time.Duration // Config.LIFOAfter
 	closed   bool
 	held     []*caller // in the order of their grants
 	overhang []*caller
@@ -55,18 +58,33 @@ func (m *model) hold(c *caller) {
 	m.granted += c.n
 }
 
-// grant moves whoever fits from the queue to the holders, oldest first.
+// next is the place in the queue of who is served next: the oldest, or the newest if the
+// oldest has waited for too long and nobody wants more than one.
+func (m *model) next() int {
+	heavy := slices.ContainsFunc(m.waiting, func(c *caller) bool { return c.n > 1 })
+	if m.lifo > 0 && !heavy && time.Since(m.waiting[0].since) > m.lifo {
+		return len(m.waiting) - 1
+	}
+	return 0
+}
+
+// grant moves whoever fits from the queue to the holders, in the order of the queue.
 func (m *model) grant() {
-	for len(m.waiting) > 0 && m.inFlight()+m.waiting[0].n <= m.limit {
-		m.hold(m.waiting[0])
-		m.waiting = m.waiting[1:]
+	for len(m.waiting) > 0 {
+		i := m.next()
+		c := m.waiting[i]
+		if m.inFlight()+c.n > m.limit {
+			return
+		}
+		m.hold(c)
+		m.waiting = slices.Delete(m.waiting, i, i+1)
 	}
 }
 
 // ask starts an Acquire in a goroutine of its own.
 func (m *model) ask(n int, acquire func(context.Context) (permit.Permit, error)) *caller {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &caller{n: n, cancel: cancel}
+	c := &caller{n: n, since: time.Now(), cancel: cancel}
 	m.asked = append(m.asked, c)
 	go func() {
 		c.result, c.err = acquire(ctx)
@@ -263,7 +281,7 @@ func (m *model) stay(t *rapid.T) {
 	c.cancel()
 }
 
-// race releases a permit and cancels the head of the queue in one instant. Who
+// race releases a permit and cancels the next in the queue in one instant. Who
 // comes first is not ours to say; that the permit goes to exactly one is.
 func (m *model) race(t *rapid.T) {
 	i, c, ok := pick(t, m.held, "holder")
@@ -273,8 +291,9 @@ func (m *model) race(t *rapid.T) {
 	if len(m.waiting) == 0 || m.closed {
 		return
 	}
-	head := m.waiting[0]
-	steps := []func(){head.cancel, func() { c.result.Release(permit.Success) }}
+	at := m.next()
+	next := m.waiting[at]
+	steps := []func(){next.cancel, func() { c.result.Release(permit.Success) }}
 	if rapid.Bool().Draw(t, "release first") {
 		slices.Reverse(steps)
 	}
@@ -284,13 +303,13 @@ func (m *model) race(t *rapid.T) {
 	m.released[permit.Success] += c.n
 	m.end(i)
 	synctest.Wait()
-	if head.err != nil {
-		m.want(head, context.Canceled)
-		m.waiting = m.waiting[1:]
+	if next.err != nil {
+		m.want(next, context.Canceled)
+		m.waiting = slices.Delete(m.waiting, at, at+1)
 		// If it was granted in between, the ledger shows a grant given up.
-		if gave := int(m.pool.Stats().Released[permit.Ignored]) - m.released[permit.Ignored]; gave == head.n {
-			m.granted += head.n
-			m.released[permit.Ignored] += head.n
+		if gave := int(m.pool.Stats().Released[permit.Ignored]) - m.released[permit.Ignored]; gave == next.n {
+			m.granted += next.n
+			m.released[permit.Ignored] += next.n
 		}
 	}
 	m.grant()
@@ -345,11 +364,12 @@ func (m *model) check(t *rapid.T) {
 func checkLedger(t *rapid.T) {
 	rapid.SyncTest(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 4).Draw(t, "initial limit")
-		pool, err := permit.NewPool(permit.Config{Limit: limit})
+		config := permit.Config{Limit: limit, LIFOAfter: rapid.SampledFrom([]time.Duration{0, 1, 10}).Draw(t, "LIFO after")}
+		pool, err := permit.NewPool(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &model{t: t, pool: pool, limit: limit}
+		m := &model{t: t, pool: pool, limit: limit, lifo: config.LIFOAfter}
 		// Also if a check fails: goroutines that still wait would hide why.
 		defer func() {
 			for _, c := range m.asked {
@@ -371,6 +391,7 @@ func checkLedger(t *rapid.T) {
 			"stay":           m.stay,
 			"race":           m.race,
 			"close":          m.close,
+			"sleep":          func(t *rapid.T) { time.Sleep(time.Duration(rapid.IntRange(1, 10).Draw(t, "ns"))) },
 			"":               m.check,
 		})
 		// Whatever happened, everything comes back.
@@ -389,7 +410,8 @@ func checkLedger(t *rapid.T) {
 
 // The ledger agrees with a naive model after any sequence of steps (L1, L2, L4,
 // L5, L6): what is out is what is held, a permit ends by its release alone and
-// once, grants are below the limit, and the queue is served in its order.
+// once, grants are below the limit, and the queue is served in its order: first in first
+// out, or under pressure last in first out where that was asked for.
 func TestLedgerAgreesWithModel(t *testing.T) { rapid.Check(t, checkLedger) }
 
 func FuzzLedger(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkLedger)) }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 var (
@@ -24,7 +25,7 @@ var (
 )
 
 // A Pool hands out permits, at most as many as its limit, in the order in which
-// they were asked for.
+// they were asked for; under pressure the other way round, if Config.LIFOAfter is set.
 //
 // TryAcquire and TryAcquireLeaving never wait, Acquire waits as long as its
 // context allows, and AcquireWithin waits only in a short queue. Most callers
@@ -49,7 +50,8 @@ type Pool struct {
 	// Immutable after NewPool.
 	config    Config
 	timed     bool
-	cells     []cell // the books: who holds a permit, and what came back
+	base      time.Time // Config.Base, or that of the times in the queue
+	cells     []cell    // the books: who holds a permit, and what came back
 	cellShift uint
 
 	// crowded is a hint that the queue is not empty, apart from the gate so that
@@ -71,7 +73,7 @@ type Pool struct {
 	// Guarded by mu.
 
 	// queue holds those who wait, oldest first.
-	// Invariant, whenever mu is free: the head does not fit the gate, or a release
+	// Invariant, whenever mu is free: who is next does not fit the gate, or a release
 	// that made room has seen the waiting flag and is on its way to mu.
 	// Invariant: n ≤ limit for every waiter, so that none waits for what cannot come.
 	queue queue
@@ -88,7 +90,10 @@ func NewPool(config Config) (*Pool, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	p := &Pool{config: config, timed: !config.Base.IsZero()}
+	p := &Pool{config: config, timed: !config.Base.IsZero(), base: config.Base}
+	if config.LIFOAfter > 0 && !p.timed {
+		p.base = time.Now()
+	}
 	p.openBooks()
 	p.gate.Store(uint64(newGate(config.Limit)))
 	return p, nil
@@ -131,8 +136,8 @@ func (p *Pool) try(n, reserve int) (Permit, bool) {
 	return Permit{}, false
 }
 
-// Acquire takes a permit, and waits for one in first-in first-out order if none
-// is free. It returns ctx.Err() if ctx ends first, also when a permit is free
+// Acquire takes a permit, and waits for one if none is free, in first-in first-out order
+// but for Config.LIFOAfter. It returns ctx.Err() if ctx ends first, also when a permit is free
 // but ctx has ended already, and ErrClosed if the pool is closed. On error no
 // permit is held, and a place in the queue is given up.
 //
@@ -175,7 +180,8 @@ func (p *Pool) AcquireWithin(ctx context.Context, maxWaiting int) (Permit, error
 
 // AcquireN is Acquire for work that weighs as much as n: it takes n permits as one,
 // which are released together and counted as n everywhere. While it is the head of
-// the queue and does not fit, those behind it wait, as in x/sync's semaphore. It
+// the queue and does not fit, those behind it wait, as in x/sync's semaphore. While it
+// waits, the queue is first-in first-out, whatever Config.LIFOAfter says. It
 // fails if n is below 1, and returns ErrTooMany if n exceeds the limit when it asks
 // or falls to exceed it while it waits. On error nothing is held.
 //

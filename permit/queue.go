@@ -1,10 +1,13 @@
 package permit
 
+import "time"
+
 // waiter is one caller in the queue. Its fields are guarded by the mu of the pool,
 // under which ready is closed: what was written before may be read once it is.
 type waiter struct {
 	ready chan struct{} // closed when the waiter has left the queue other than by its own will
 	n     int           // permits wanted
+	since time.Duration // when it came, since Pool.base; 0 without Config.LIFOAfter
 
 	permit Permit // set if it was granted
 	err    error  // set if it was sent away

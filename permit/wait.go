@@ -32,6 +32,9 @@ func (p *Pool) enqueue(n, maxWaiting int) (Permit, *waiter, error) {
 				w = new(waiter)
 			}
 			w.ready, w.n = make(chan struct{}), n
+			if p.config.LIFOAfter > 0 {
+				w.since = time.Since(p.base)
+			}
 			p.queue.push(w)
 			if p.queue.len == 1 {
 				p.crowded.Store(true)
@@ -118,11 +121,27 @@ func (p *Pool) dropLocked(w *waiter, err error) {
 	}
 }
 
-// wakeLocked hands permits to the head of the queue for as long as it fits.
-// p.mu must be held. Afterwards nobody sleeps who could run: what refused the head
+// nextLocked returns who is served next, and nil if nobody waits: the one who came
+// first, or under pressure the one who came last. p.mu must be held.
+//
+// Time alone may change who that is, and wakes nobody. It need not: the choice is only
+// between callers who want one permit each, so either all of them fit or none.
+func (p *Pool) nextLocked() *waiter {
+	q := &p.queue
+	if p.config.LIFOAfter == 0 || q.head == q.tail || q.heavy > 0 {
+		return q.head
+	}
+	if time.Since(p.base)-q.head.since > p.config.LIFOAfter {
+		return q.tail
+	}
+	return q.head
+}
+
+// wakeLocked hands permits to who is next in the queue for as long as that one fits.
+// p.mu must be held. Afterwards nobody sleeps who could run: what refused the next
 // was a word with the waiting flag, so that whoever makes room later comes to mu.
 func (p *Pool) wakeLocked() {
-	for w := p.queue.head; w != nil && p.load().fits(w.n, 0); w = p.queue.head {
+	for w := p.nextLocked(); w != nil && p.load().fits(w.n, 0); w = p.nextLocked() {
 		x, _, ok := p.admit(w.n, 0, holder)
 		if !ok {
 			continue

@@ -13,9 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/proptest"
 )
 
-func TestPermitPool(t *testing.T) {
+func TestPermitPool(t *testing.T) { testPermitPool(t, permit.Config{}) }
+
+// A pool that turns round its queue as soon as anyone has waited at all.
+func TestPermitPoolLastInFirstOut(t *testing.T) { testPermitPool(t, permit.Config{LIFOAfter: 1}) }
+
+func testPermitPool(t *testing.T, config permit.Config) {
 	proptest.TestPool(t, func(limit int) proptest.Pool {
-		p, err := permit.NewPool(permit.Config{Limit: limit})
+		config := config
+		config.Limit = limit
+		p, err := permit.NewPool(config)
 		if err != nil {
 			panic(err)
 		}
@@ -36,6 +43,7 @@ func TestPermitPool(t *testing.T) {
 			},
 			InFlight: func() int { return p.Stats().InFlight },
 			Close:    p.Close,
+			AnyOrder: config.LIFOAfter > 0,
 		}
 	})
 }

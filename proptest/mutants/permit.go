@@ -66,7 +66,7 @@ var permitFaults = []fault{
 	},
 	{
 		name: "the last to come is served first", law: "L6", file: "permit/wait.go",
-		old: "	for w := p.queue.head; w != nil && p.load().fits(w.n, 0); w = p.queue.head {", new: "	for w := p.queue.tail; w != nil && p.load().fits(w.n, 0); w = p.queue.tail {",
+		old: "	if p.config.LIFOAfter == 0 || q.head == q.tail || q.heavy > 0 {\n		return q.head\n	}\n", new: "	if p.config.LIFOAfter == 0 || q.head == q.tail || q.heavy > 0 {\n		return q.tail\n	}\n",
 	},
 	{
 		name: "those behind one who leaves are forgotten", law: "L6", file: "permit/queue.go",
@@ -134,8 +134,8 @@ var permitFaults = []fault{
 	},
 	{
 		name: "a waiter is granted when in flight equals the limit", law: "L5", file: "permit/wait.go",
-		old: "p.load().fits(w.n, 0); w = p.queue.head {\n		x, _, ok := p.admit(w.n, 0, holder)\n",
-		new: "p.load().fits(w.n-1, 0); w = p.queue.head {\n		p.gate.Add(1 << gateLimitShift)\n		x, _, ok := p.admit(w.n, 0, holder)\n		p.gate.Add(^uint64(1<<gateLimitShift - 1))\n",
+		old: "p.load().fits(w.n, 0); w = p.nextLocked() {\n		x, _, ok := p.admit(w.n, 0, holder)\n",
+		new: "p.load().fits(w.n-1, 0); w = p.nextLocked() {\n		p.gate.Add(1 << gateLimitShift)\n		x, _, ok := p.admit(w.n, 0, holder)\n		p.gate.Add(^uint64(1<<gateLimitShift - 1))\n",
 	},
 	{
 		name: "the gate is looked at once and swapped later whatever it is then", law: "L5", file: "permit/admit.go",

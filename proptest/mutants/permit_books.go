@@ -105,7 +105,7 @@ var permitBookFaults = []fault{
 	// Weighted permits.
 	{
 		name: "a light waiter overtakes a heavy one", law: "AcquireN", file: "permit/wait.go",
-		old: "	for w := p.queue.head; w != nil && p.load().fits(w.n, 0); w = p.queue.head {\n",
+		old: "	for w := p.nextLocked(); w != nil && p.load().fits(w.n, 0); w = p.nextLocked() {\n",
 		new: "	var next *waiter\n	for w := p.queue.head; w != nil; w = next {\n		if next = w.next; !p.load().fits(w.n, 0) {\n			continue\n		}\n",
 	},
 	{

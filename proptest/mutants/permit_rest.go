@@ -186,7 +186,7 @@ var permitRestFaults = []fault{
 	},
 	{
 		name: "a head that wants more is handed one", law: "AcquireN", file: "permit/admit.go",
-		old: "head == nil || head.n != 1 || ", new: "head == nil || ",
+		old: "next == nil || next.n != 1 || ", new: "next == nil || ",
 	},
 	{
 		name: "a permit that weighs more is handed over as one", law: "AcquireN", file: "permit/admit.go",
@@ -210,6 +210,34 @@ var permitRestFaults = []fault{
 	},
 	{
 		name: "a hand-over wakes before the permit is written", law: "L6", file: "permit/admit.go",
-		old: "	head.permit = x\n	p.dropLocked(head, nil)\n	p.mu.Unlock()\n", new: "	p.dropLocked(head, nil)\n	p.mu.Unlock()\n	defer func() { head.permit = x }()\n",
+		old: "	next.permit = x\n	p.dropLocked(next, nil)\n	p.mu.Unlock()\n", new: "	p.dropLocked(next, nil)\n	p.mu.Unlock()\n	defer func() { next.permit = x }()\n",
+	},
+	{
+		name: "last in first out whenever it was asked for", law: "L6", file: "permit/wait.go",
+		old: "	if time.Since(p.base)-q.head.since > p.config.LIFOAfter {\n", new: "	if time.Since(p.base) >= 0 {\n",
+	},
+	{
+		name: "last in first out is never", law: "L6", file: "permit/wait.go",
+		old: "		return q.tail\n", new: "		return q.head\n",
+	},
+	{
+		name: "the queue turns round an instant too early", law: "L6", file: "permit/wait.go",
+		old: "q.head.since > p.config.LIFOAfter", new: "q.head.since >= p.config.LIFOAfter",
+	},
+	{
+		name: "the pressure is measured by who came last", law: "L6", file: "permit/wait.go",
+		old: "time.Since(p.base)-q.head.since", new: "time.Since(p.base)-q.tail.since",
+	},
+	{
+		name: "who wants more than one is overtaken for ever, or holds up all", law: "AcquireN", file: "permit/wait.go",
+		old: "q.head == q.tail || q.heavy > 0 {", new: "q.head == q.tail {",
+	},
+	{
+		name: "a hand-over goes to the head whatever the order", law: "L6", file: "permit/admit.go",
+		old: "w.record, p.nextLocked(), p.load()", new: "w.record, p.queue.head, p.load()",
+	},
+	{
+		name: "a ledger without a clock does not know how long anyone has waited", law: "L6", file: "permit/pool.go",
+		old: "		p.base = time.Now()\n", new: "",
 	},
 }
