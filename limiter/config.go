@@ -16,6 +16,9 @@ const NoReserve = -1
 // Unbounded as Config.MaxWaiting lets any number of callers wait.
 const Unbounded = -1
 
+// HalfMaxWait as Config.LIFOAfter is half of MaxWait.
+const HalfMaxWait time.Duration = -1
+
 var (
 	// ErrLimitExceeded is returned when a call is refused: no permit is free and
 	// it may not wait, the queue is full, or MaxWait is over. Nothing has been
@@ -48,6 +51,18 @@ type Config struct {
 	// long as the context allows. It needs MaxWaiting to be other than 0.
 	MaxWait time.Duration
 
+	// LIFOAfter says in which order those who wait are served. 0 is first in first out.
+	// Above 0, or HalfMaxWait (−1), it is the pressure from which on the order turns: once
+	// the one who has waited longest has waited for longer than this, the one who came last
+	// is served first, until nobody has waited so long any more; see permit.Config. Choose
+	// it where those who wait give up: with MaxWait or deadlines. It needs MaxWaiting to be
+	// other than 0, and HalfMaxWait needs MaxWait.
+	//
+	// HalfMaxWait is the choice for most: MaxWait is the longest wait that is still worth
+	// an answer, the target of the queue, and who has half of it behind him in a queue that
+	// stands will hardly get one. A burst that is served within half of it keeps its order.
+	LIFOAfter time.Duration
+
 	// Reserve is how many permits a hedge must leave free. 0 means one tenth of
 	// the limit, and at least 1; NoReserve (−1) means none.
 	Reserve int
@@ -55,8 +70,8 @@ type Config struct {
 	// Shadow has the limiter measure, and refuse nothing: to see what a limit would do
 	// before it does. An attempt that finds no room gets a permit outside the limit at
 	// once, is counted in Stats.Shadowed, and is to the windows a refusal: it teaches no
-	// latency. Nobody waits, hedges find room always, and MaxWaiting and MaxWait say
-	// nothing. What is inside the limit is decided as ever, so Shadowed counts what would
+	// latency. Nobody waits, hedges find room always, and MaxWaiting, MaxWait and
+	// LIFOAfter say nothing. What is inside the limit is decided as ever, so Shadowed counts what would
 	// have been refused, or made to wait, of just this traffic. But the other side
 	// has all the traffic to bear: where that is more than it can take, the latency from
 	// which the limit is learnt is worse than it would be, and the limit lower.
@@ -118,6 +133,12 @@ func (c *Config) validate() error {
 		return fmt.Errorf("limiter: MaxWait %v is negative", c.MaxWait)
 	case c.MaxWait > 0 && c.MaxWaiting == 0:
 		return fmt.Errorf("limiter: MaxWait %v needs MaxWaiting, which is 0: nobody may wait", c.MaxWait)
+	case c.LIFOAfter < 0 && c.LIFOAfter != HalfMaxWait:
+		return fmt.Errorf("limiter: LIFOAfter %v is negative", c.LIFOAfter)
+	case c.LIFOAfter != 0 && c.MaxWaiting == 0:
+		return fmt.Errorf("limiter: LIFOAfter %v needs MaxWaiting, which is 0: nobody may wait", c.LIFOAfter)
+	case c.LIFOAfter == HalfMaxWait && c.MaxWait == 0:
+		return errors.New("limiter: LIFOAfter HalfMaxWait needs MaxWait, which is 0")
 	case c.Reserve < NoReserve:
 		return fmt.Errorf("limiter: Reserve %d is below -1", c.Reserve)
 	case c.StackEvery < 0:

@@ -25,6 +25,10 @@
 // Whoever has a deadline that would pass in the queue, or before the work is done, is
 // refused at once, as far as the last window can tell.
 //
+// Who waits is served first in first out. Under a load that the limit cannot keep up with
+// that has everybody wait until they give up; LIFOAfter turns the order round for as long
+// as the one who came first has waited for too long.
+//
 // Where one process talks to many others, a [Group] keeps a limiter for each.
 //
 // # What teaches the limit
@@ -33,7 +37,22 @@
 // among them, and whether one of them was refused, had to wait or took the last
 // permit. Every attempt that holds a permit counts as in flight and in the
 // throughput. Waiting is never part of a latency. A cancelled attempt gives a
-// lower bound, never a short sample.
+// lower bound, never a short sample. Work that says nothing about the other side, such
+// as a cache hit, is marked as [Bypass]; what an error teaches is said by Classify.
+//
+// # How it is built
+//
+// Each file decides one question:
+//
+//   - limiter.go: who gets a permit, and what happens when a window is due.
+//   - permit.go: what the end of an attempt does, and in which order.
+//   - meter.go and cell.go: what a window contains, when it is worth looking whether it
+//     is due, and where that is kept so that goroutines need not meet.
+//   - sample.go: what an algorithm that learns from single calls is told.
+//   - pace.go: whether a caller would be too late.
+//   - classify.go and kind.go: what teaches.
+//   - group.go: which limiter a key has, and which one has to go.
+//   - shadow.go: what a limit would have refused.
 //
 // A limiter starts no goroutine. Statistics are closed by whichever release or
 // refusal finds a window due. They are entered in cells, so that goroutines meet only

@@ -58,6 +58,9 @@ func New(config Config) (*Limiter, error) {
 			slog.Error("limiter: panic in a callback", "limiter", name, "panic", value, "stack", string(stack))
 		}
 	}
+	if config.LIFOAfter == HalfMaxWait {
+		config.LIFOAfter = max(config.MaxWait/2, 1)
+	}
 	l := &Limiter{config: config, base: time.Now()}
 	l.sampler, _ = config.Algorithm.(gradient.Sampler)
 	first := config.Algorithm.Start(l.base)
@@ -65,6 +68,7 @@ func New(config Config) (*Limiter, error) {
 	ledger := permit.Config{
 		Limit:        first.Limit,
 		Base:         l.base,
+		LIFOAfter:    config.LIFOAfter,
 		OnLeak:       l.leaked,
 		StackEvery:   config.StackEvery,
 		ReclaimLeaks: config.ReclaimLeaks,

@@ -46,5 +46,10 @@ func (l *Limiter) late(deadline time.Time) bool {
 	}
 	position := waiting + 1 + inFlight - limit // so many must have ended before
 	wait := float64(position) * float64(turn) / float64(limit)
+	if after := l.config.LIFOAfter; after > 0 && wait > float64(after) {
+		// The head of so long a queue has waited for about as long, and so the last comes
+		// first.
+		wait = float64(position-waiting) * float64(turn) / float64(limit)
+	}
 	return wait+float64(l.pace.median.Load()) > float64(time.Until(deadline))
 }

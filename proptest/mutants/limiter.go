@@ -153,4 +153,20 @@ var limiterFaults = []fault{
 		name: "a panic of a Sampler comes out in the caller", law: "L10", file: "limiter/sample.go",
 		old: "	defer l.catch()\n", new: "",
 	},
+	{
+		name: "half of MaxWait is all of it", law: "LIFOAfter", file: "limiter/limiter.go",
+		old: "max(config.MaxWait/2, 1)", new: "max(config.MaxWait, 1)",
+	},
+	{
+		name: "the ledger is not told of the order of the queue", law: "LIFOAfter", file: "limiter/limiter.go",
+		old: "		LIFOAfter:    config.LIFOAfter,\n", new: "",
+	},
+	{
+		name: "who will overtake is refused for those ahead", law: "Acquire", file: "limiter/pace.go",
+		old: "after > 0 && wait > float64(after)", new: "after < 0 && wait > float64(after)",
+	},
+	{
+		name: "who will not overtake counts none of those ahead", law: "Acquire", file: "limiter/pace.go",
+		old: "after > 0 && wait > float64(after)", new: "after > 0",
+	},
 }
