@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/gradient"
 	"github.com/holdfast-go/holdfast/limiter"
@@ -28,33 +26,6 @@ func ExampleLimiter_Do() {
 	// in flight: 1
 	// error: <nil>
 	// in flight afterwards: 0
-}
-
-// A worker pool waits for its turn instead of being refused.
-func ExampleLimiter_workerPool() {
-	fixed, err := gradient.NewFixed(4)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	lim, err := limiter.New(limiter.Config{Algorithm: fixed, MaxWaiting: limiter.Unbounded})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var sum atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 100 {
-		wg.Go(func() {
-			_ = lim.Do(context.Background(), func(context.Context) error {
-				sum.Add(int64(i))
-				return nil
-			})
-		})
-	}
-	wg.Wait()
-	fmt.Println(sum.Load())
-	// Output: 4950
 }
 
 func ExampleLimiter_TryAcquire() {
