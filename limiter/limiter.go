@@ -195,6 +195,10 @@ func (l *Limiter) wait(ctx context.Context) (permit.Permit, error) {
 	if err != permit.ErrQueueFull { //nolint:errorlint // the pool returns the sentinel itself
 		return x, err
 	}
+	// The timer would be made in vain, and a refusal allocates nothing.
+	if most := l.config.MaxWaiting; most != Unbounded && l.pool.Waiting() >= most {
+		return permit.Permit{}, permit.ErrQueueFull
+	}
 	waiting, cancel := context.WithTimeout(ctx, l.config.MaxWait)
 	defer cancel()
 	if l.config.MaxWaiting == Unbounded {

@@ -251,24 +251,3 @@ func TestBadAlgorithmHarmsNobody(t *testing.T) {
 		probe(t, l)
 	})
 }
-
-func TestUncontendedPathDoesNotAllocate(t *testing.T) {
-	l := fixed(t, 2, limiter.Config{})
-	ctx := t.Context()
-	if n := testing.AllocsPerRun(1000, func() {
-		p, err := l.Acquire(ctx, limiter.Primary)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Release(permit.Success)
-	}); n != 0 {
-		t.Errorf("Acquire and Release: %v allocations", n)
-	}
-	p, _ := l.TryAcquire(limiter.Primary)
-	q, _ := l.TryAcquire(limiter.Primary)
-	if n := testing.AllocsPerRun(1000, func() { _, _ = l.Acquire(ctx, limiter.Primary) }); n != 0 {
-		t.Errorf("a refusal: %v allocations", n)
-	}
-	p.Release(permit.Success)
-	q.Release(permit.Success)
-}
