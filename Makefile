@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench sim bench-ledger mutants fuzz stress
+.PHONY: check check-deep test race fmt bench sim bench-ledger bench-limiter mutants fuzz stress
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -32,6 +32,12 @@ bench-ledger:
 	go test -run '^$$' -bench 'Fixed|Held|Sampled|Refusal|HandOff' -benchtime 200ms -count 10 ./permit > ledger.txt
 	go test -run '^$$' -bench 'GiveUp|Stats' -benchtime 200ms -count 10 ./permit >> ledger.txt
 	go run $(BENCHSTAT) -col /impl ledger.txt
+
+# The limiter beside its floor and a semaphore, medians of ten: the tables of
+# limiter/BENCHMARKS.md.
+bench-limiter:
+	go test -run '^$$' -bench 'AcquireRelease|Refusal|Window' -benchtime 200ms -count 10 ./limiter > limiter.txt
+	go run $(BENCHSTAT) -col /impl limiter.txt
 
 check-deep: mutants fuzz stress
 	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./proptest

@@ -83,7 +83,9 @@ type Config struct {
 
 	// OnLimitChange is told of each new limit, after it is in force and outside
 	// all locks, in the goroutine of the attempt whose end or refusal closed the
-	// window. It should return quickly: that attempt's caller waits for it.
+	// window. It should return quickly: that attempt's caller waits for it, and a change that
+	// follows may be told on another goroutine before it has returned. The changes form a
+	// chain, the New of one being the Old of the next.
 	OnLimitChange func(Change)
 
 	// OnPanic is told of a panic in Algorithm, OnLimitChange or OnLeak, with its stack.
