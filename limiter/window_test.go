@@ -3,6 +3,7 @@ package limiter_test
 import (
 	"context"
 	"math"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -214,6 +215,41 @@ func TestLimitChangeIsAnnouncedAfterItIsInForce(t *testing.T) {
 			t.Errorf("%d waiters were granted, want 3", granted.Load())
 		}
 	})
+}
+
+// Changes that follow closely may be told at the same time and in any order, but each
+// is told once and none is missing: the New of one is the Old of the next.
+func TestChangesFormAChain(t *testing.T) {
+	b := &between{limits: []int{2, 7, 3, 5, 11}}
+	var mu sync.Mutex
+	ends := map[int]int{} // how often a limit was Old less how often it was New
+	changes := 0
+	l := limitedBy(t, b, limiter.Config{MaxWaiting: limiter.Unbounded, OnLimitChange: func(c limiter.Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		changes++
+		ends[c.Old]++
+		ends[c.New]--
+	}})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				_ = l.Do(t.Context(), func(context.Context) error { return nil })
+			}
+		})
+	}
+	wg.Wait()
+	ends[2]--         // where it began
+	ends[l.Limit()]++ // and where it has come to
+	for limit, n := range ends {
+		if n != 0 {
+			t.Errorf("%d changes: limit %d was the old one %d times more than the new one", changes, limit, n)
+		}
+	}
+	if changes == 0 {
+		t.Error("nothing was told")
+	}
 }
 
 // L10 and L14: an algorithm that panics, or asks for nonsense, harms nobody.

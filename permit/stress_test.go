@@ -27,8 +27,18 @@ func stressTime(t testing.TB) time.Duration {
 
 // Real goroutines on real cores do what they like for a while. Nothing is lost,
 // nothing is doubled, and no more is out than runs.
-func TestStressLosesAndDoublesNothing(t *testing.T) {
-	pool := newPool(t, 8)
+func TestStressLosesAndDoublesNothing(t *testing.T) { stress(t, permit.Config{Limit: 8}) }
+
+// And so under a queue that turns round all the time.
+func TestStressOfAQueueThatTurnsLosesNothing(t *testing.T) {
+	stress(t, permit.Config{Limit: 8, LIFOAfter: time.Microsecond})
+}
+
+func stress(t *testing.T, config permit.Config) {
+	pool, err := permit.NewPool(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var running, granted, released, overrun atomic.Int64
 	// The limit is 12 at most, so that no more than that may ever run, whatever became of
 	// the limit since the grants; and what runs is in flight.

@@ -329,6 +329,9 @@ func checkStack(t *rapid.T) {
 			Reserve:    rapid.SampledFrom([]int{limiter.NoReserve, 1, 2}).Draw(t, "reserve"),
 		}
 		s.reserve = max(config.Reserve, 0)
+		if config.MaxWaiting != 0 && rapid.Bool().Draw(t, "last in first out") {
+			config.LIFOAfter = 5 * time.Millisecond
+		}
 		l, err := limiter.New(config)
 		if err != nil {
 			t.Fatal(err)
