@@ -169,4 +169,8 @@ var limiterFaults = []fault{
 		name: "who will not overtake counts none of those ahead", law: "Acquire", file: "limiter/pace.go",
 		old: "after > 0 && wait > float64(after)", new: "after > 0",
 	},
+	{
+		name: "a caller makes a timer before it learns that the queue is full", law: "Allocations", file: "limiter/limiter.go",
+		old: "if most := l.config.MaxWaiting; most != Unbounded && l.pool.Waiting() >= most {", new: "if most := l.config.MaxWaiting; most != Unbounded && l.pool.Waiting() > most {",
+	},
 }
