@@ -76,6 +76,9 @@ func TestRefusalDoesNotAllocate(t *testing.T) {
 				t.Errorf("%s: %s allocates %v times when it is refused", name, what, n)
 			}
 		}
+		if s := l.Stats(); s.Ledger.Refused != s.Rejected.Limit+s.Rejected.QueueFull {
+			t.Errorf("%s: the ledger has refused %d, the limiter %+v", name, s.Ledger.Refused, s.Rejected)
+		}
 		cancel()
 		p.Release(permit.Success)
 		if config.MaxWaiting > 0 {

@@ -58,6 +58,9 @@ func TestOrderOfTheQueue(t *testing.T) {
 				if order != c.want {
 					t.Errorf("%s: served %s, want %s", c.name, order, c.want)
 				}
+				if n := l.Stats().Ledger.Refused; n != 0 {
+					t.Errorf("%s: %d who waited were counted as refused", c.name, n)
+				}
 				probe(t, l)
 			})
 		}

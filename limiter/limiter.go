@@ -190,14 +190,16 @@ func (l *Limiter) wait(ctx context.Context) (permit.Permit, error) {
 		return l.pool.AcquireWithin(ctx, l.config.MaxWaiting)
 	}
 	// First as if nobody may wait, so that a call which finds a free permit pays
-	// for no timer.
-	x, err := l.pool.AcquireWithin(ctx, 0)
-	if err != permit.ErrQueueFull { //nolint:errorlint // the pool returns the sentinel itself
-		return x, err
+	// for no timer. Without room it is not asked, since it would count a refusal.
+	if l.pool.InFlight() < l.pool.Limit() {
+		x, err := l.pool.AcquireWithin(ctx, 0)
+		if err != permit.ErrQueueFull { //nolint:errorlint // the pool returns the sentinel itself
+			return x, err
+		}
 	}
 	// The timer would be made in vain, and a refusal allocates nothing.
 	if most := l.config.MaxWaiting; most != Unbounded && l.pool.Waiting() >= most {
-		return permit.Permit{}, permit.ErrQueueFull
+		return l.pool.AcquireWithin(ctx, 0)
 	}
 	waiting, cancel := context.WithTimeout(ctx, l.config.MaxWait)
 	defer cancel()
