@@ -80,6 +80,8 @@ const (
 	ReasonDrops    Reason = "drops"     // refused by the other side, or expired
 	ReasonProbe    Reason = "probe"     // lowered to measure the latency without a queue
 	ReasonProbeEnd Reason = "probe-end" // measured
+	ReasonKnee     Reason = "knee"      // moved a little, to compare the throughput
+	ReasonKneeEnd  Reason = "knee-end"  // compared
 	ReasonExternal Reason = "external"  // what a limit of another library says
 )
 
@@ -87,7 +89,8 @@ const (
 	// A burst of drops needs no samples: an outage, which has none, must not hide behind
 	// that. Five in one window, and one in five, is no accident. But the window has its
 	// length: a refusal comes back long before a good answer does, so in the first
-	// moments of a window there are hardly any others.
+	// moments of a window there are hardly any others. A probe waits a second for its
+	// samples all the same: the limit is low already, and what it measures stays.
 	burstDrops = 5
 	burstShare = 5
 
@@ -102,7 +105,7 @@ const (
 // drops, may be closed.
 func (d Decision) Due(elapsed time.Duration, samples, drops int) bool {
 	need := d.MinSamples
-	if drops >= burstDrops && drops > samples/burstShare {
+	if drops >= burstDrops && drops > samples/burstShare && (!d.Probe || elapsed > oldAge) {
 		need = 0
 	}
 	switch {

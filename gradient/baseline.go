@@ -23,11 +23,14 @@ const (
 	weightSeconds        = 5
 	minWeight, maxWeight = 60, 4000
 	// While the limit is not needed the baseline may rise slowly, with this time
-	// constant: slower than clients of one server could push each other up.
+	// constant: slower than clients of one server could push each other up. One that
+	// rests on less than minWeight is only just being found, and may move faster.
 	riseSeconds = 30
 	riseWeight  = 200
 	// One window without need may raise the baseline by a tenth at most.
 	cleanRise = 1.1
+	// Two windows in a row without need agree if they differ by less than noise or this.
+	agreeShare = 0.1
 	// Where throughput was lost the service is slower, and an outage may leave it
 	// many times slower. Otherwise only noise may raise the baseline.
 	slowerRise, leastRise = 10, 1.02
@@ -45,6 +48,22 @@ func (b *baseline) provisional() bool { return !b.trusted && b.weight < oldSampl
 func (b *baseline) set(s sample) {
 	b.q, b.m, b.weight = s.q, s.t, float64(s.samples)
 	b.spread, b.cv2 = s.spread, s.cv2
+}
+
+// first takes a baseline from a first window. One that lasted a second saw few calls, of
+// a server that may have filled up meanwhile, as that of a fleet does if all its clients
+// start at once: only its fastest calls are sure to have met no queue.
+func (b *baseline) first(s sample) {
+	b.set(s)
+	if s.elapsed >= oldAge.Seconds() && s.fast > 0 {
+		b.q, b.m = s.fast, s.fast
+	}
+}
+
+// agree reports whether two windows have the same latency, as far as can be told.
+func (b *baseline) agree(s, earlier sample) bool {
+	noise := math.Sqrt(b.spread * (1/float64(max(s.samples, 1)) + 1/float64(max(earlier.samples, 1))))
+	return math.Abs(s.q-earlier.q) <= max(jumpDeviations*noise, agreeShare*earlier.q)
 }
 
 // spreadOf follows the noise of a window.
@@ -96,16 +115,19 @@ func (g *Gradient) learnOutside(s sample) {
 	case s.clean && s.samples < oldSamples:
 		// A handful of calls in seconds may be a health check that is nothing like the
 		// traffic of the day. It may tell of a slower service, as slowly as it counts.
-		g.ref.notNeeded(s)
+		g.ref.notNeeded(s, b.cv2)
 		if b.trusted && s.q > b.q {
 			b.rise(s)
 		}
 	case s.clean:
-		b.trusted = true
-		g.ref.notNeeded(s)
-		if s.q > b.q && b.weight > riseWeight {
+		g.ref.notNeeded(s, b.cv2)
+		switch {
+		case !b.trusted && g.prev.clean && b.agree(s, g.prev):
+			b.set(s)
+			b.trusted = true
+		case s.q > b.q && b.weight >= minWeight:
 			b.rise(s)
-		} else {
+		default:
 			b.learn(s, cleanRise)
 		}
 	case g.limit < 2 && !b.trusted && s.telling():
@@ -123,8 +145,12 @@ func (g *Gradient) learnOutside(s sample) {
 			up = slowerRise
 		}
 		b.learn(s, up)
-	case s.q < b.q:
-		n := float64(s.samples)
-		b.q += saturatedGain * n / (n + b.weight) * (s.q - b.q)
+	default:
+		// Noise alone makes half of all windows faster. Only what is beyond it counts, or
+		// the baseline would creep down where windows are small.
+		if below := s.q + b.deviation(s.samples) - b.q; below < 0 {
+			n := float64(s.samples)
+			b.q += saturatedGain * n / (n + b.weight) * below
+		}
 	}
 }

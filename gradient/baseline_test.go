@@ -56,7 +56,58 @@ func TestBaselineRisesOverHalfAMinuteWhereTheLimitIsNotNeeded(t *testing.T) {
 }
 
 func learner(limit float64, b baseline) *Gradient {
-	return &Gradient{bounds: bounds{1, 1, 1000}, limit: limit, base: b, ref: reference{best: 1000, smooth: 1000}}
+	return &Gradient{bounds: bounds{1, 1, 1000}, limit: limit, base: b, ref: reference{best: 1000, smooth: 1000}, knee: knee{gain: 1, backoff: firstKneeBackoff}}
+}
+
+// A first window that took a second may have seen a queue build up.
+func TestFirstBaselineIsOfCallsThatMetNoQueue(t *testing.T) {
+	s := sample{q: 0.3, t: 0.7, fast: 0.05, samples: 30, elapsed: 1.1}
+	var b baseline
+	if b.first(s); b.q != 0.05 || b.m != 0.05 {
+		t.Errorf("%+v of a window of a second", b)
+	}
+	s.elapsed = 0.1
+	if b.first(s); b.q != 0.3 || b.m != 0.7 {
+		t.Errorf("%+v of a short window", b)
+	}
+}
+
+// One window without need is no proof: where many clients begin together, a queue is
+// building up while none of them needs its limit.
+func TestTwoWindowsThatAgreeAreTrusted(t *testing.T) {
+	window := func(q float64) sample {
+		return sample{x: 100, n: 5, q: q, t: q, fast: q, samples: 100, completed: 100, elapsed: 1, spread: 4e-6, clean: true}
+	}
+	for name, c := range map[string]struct {
+		first, second sample
+		want          bool
+	}{
+		"the same":      {window(0.010), window(0.0102), true},
+		"a ramp":        {window(0.010), window(0.030), false},
+		"after a queue": {sample{q: 0.010, samples: 100}, window(0.010), false},
+	} {
+		g := learner(20, baseline{})
+		g.begin(c.first)
+		if g.base.trusted {
+			t.Errorf("%s: the first window is trusted", name)
+		}
+		g.prev = c.first
+		if g.learnOutside(c.second); g.base.trusted != c.want {
+			t.Errorf("%s: trusted %v", name, g.base.trusted)
+		}
+	}
+}
+
+// Half of all windows are faster than the baseline by chance.
+func TestSaturatedNoiseDoesNotLowerTheBaseline(t *testing.T) {
+	g := learner(20, settled())
+	s := sample{x: 1000, n: 20, q: 0.0079, t: 0.020, samples: 100, elapsed: 0.1, saturated: true}
+	for range 1000 {
+		g.learnOutside(s)
+	}
+	if g.base.q != 0.008 {
+		t.Errorf("baseline %v", g.base.q)
+	}
 }
 
 // What a window outside probes may teach.
@@ -69,7 +120,7 @@ func TestLearnOutside(t *testing.T) {
 		q     float64
 	}{
 		"a long overload is never normal": {20, busy, 0.008},
-		"lower is taken up half":          {20, change(func(s *sample) { s.q = 0.007 }), 0.008 - 0.5*100./1100*0.001},
+		"lower is taken up half":          {20, change(func(s *sample) { s.q = 0.006 }), 0.008 - 0.5*100./1100*0.0018},
 		"not from drops":                  {20, change(func(s *sample) { s.q, s.drops, s.dropShare = 0.001, 50, 0.5 }), 0.008},
 		"not needed, so it may rise":      {40, change(func(s *sample) { s.saturated, s.clean = false, true }), 0.0080267},
 		"alone, and as much done":         {1, busy, 0.0080145},

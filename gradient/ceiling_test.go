@@ -31,7 +31,7 @@ func TestCeilingBoundsGrowth(t *testing.T) {
 		g.ceiling, g.slowStart = 0.050, true
 		s := atCapacity(0)
 		s.late = late
-		reason, m := g.step(100, s)
+		reason, m := stepOf(g, 100, s)
 		if !near(m.to, want, 1e-9) || (reason == ReasonGrow) != (want > 20) {
 			t.Errorf("at %v s: %s to %v, want %v", late, reason, m.to, want)
 		}

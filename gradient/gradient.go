@@ -30,7 +30,8 @@ const (
 	minWindow  = 100 * time.Millisecond
 	maxWindow  = time.Second
 	minSamples = 30 // a quartile of 30 is known to 0.4 of the spread around it
-	// A probe decides about the baseline, so it is measured twice as well.
+	// A probe decides about the baseline, so it is measured twice as well. So is a window
+	// of a comparison.
 	probeSamples = 60
 
 	// epochStep: a smaller move of the limit shifts the queue by less than the
@@ -49,13 +50,17 @@ type Gradient struct {
 	epochLimit float64 // the limit when the epoch began
 
 	base     baseline
+	mean     meanQueue
 	probe    probe
+	knee     knee
 	schedule schedule
 	ref      reference
 
-	// The last two windows outside probes.
+	// The last two windows outside probes and comparisons.
 	prev, prev2 sample
-	first       bool // no window has taught yet
+	last        sample // the last of all
+	first       bool   // no window has taught yet
+	seen        int    // latencies in all windows, up to youngSamples
 
 	// State of the step.
 	slowStart bool    // the limit has never met a queue: it grows by half of itself
@@ -63,7 +68,6 @@ type Gradient struct {
 	congested int     // windows in a row that had to cut
 	before    float64 // the limit before the first of them
 	idle      idleness
-	latency   float64 // mean time in flight of the last window, in seconds
 }
 
 // New returns a Gradient. On a bad field it returns nil and an error that names
@@ -79,7 +83,7 @@ func New(config Config) (*Gradient, error) {
 	return &Gradient{
 		bounds: b, ceiling: ceiling(config.MaxLatency.Seconds()), limit: b.initial, epochLimit: b.initial,
 		first: true, slowStart: true,
-		schedule: schedule{backoff: minBackoff},
+		schedule: schedule{backoff: minBackoff}, knee: knee{gain: 1, backoff: firstKneeBackoff},
 	}, nil
 }
 
@@ -98,15 +102,20 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 		// Nothing came through but drops: there is no latency to measure, and no
 		// traffic that a floor would protect.
 		g.probe.abort()
+		g.knee.running = false
 		return g.decide(ReasonDrops, g.cut(s))
 	case !ok && g.probe.running:
 		return g.giveUp(at)
+	case !ok && g.knee.running:
+		g.knee.stop(at)
+		return g.decide(ReasonKneeEnd, move{to: g.knee.centre, force: true})
 	case !ok && g.ceiling.exceeded(s):
 		return g.decide(ReasonLatency, move{to: g.ceiling.cut(s, g.limit)})
 	case !ok:
 		return g.decide(ReasonHold, move{to: g.limit})
 	}
-	g.latency = s.t
+	g.last = s
+	g.seen = min(g.seen+s.samples, youngSamples)
 	if !s.bad() {
 		g.base.spreadOf(s)
 	}
@@ -117,29 +126,48 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 	case g.probe.running:
 		return g.probed(at, s)
 	}
+	if g.knee.running {
+		if d, ok := g.compared(at, s); ok {
+			return d
+		}
+	}
 	g.ref.note(s)
 	if g.first || g.base.provisional() && s.samples >= oldSamples {
 		g.begin(s)
 	} else {
 		g.learnOutside(s)
 	}
-	reason, m := g.step(at, s)
+	e := g.readQueue(s)
+	reason, m := g.step(at, s, e)
 	g.prev2, g.prev = g.prev, s
 	d := g.decide(reason, m)
-	if g.mayProbe(at, s, d) {
+	switch {
+	case g.limit < 2, !s.saturated && (reason == ReasonHold || reason == ReasonIdle):
+		// There is nothing below, or the limit is not needed and the window was an
+		// experiment itself.
+	case s.bad() && !(s.expiredShare <= dropLimit && (at >= g.schedule.next || !g.base.trusted)):
+		// Drops say enough. But where the other side refuses a share of the calls whatever
+		// the limit is, no window is ever clean, and the baseline that the rest has for a
+		// floor comes from probes alone. Refusals do not touch its latency.
+	case d.NewEpoch && g.congested < congestedProbe:
+		// The limit has just moved far, and s says nothing about where it is now: it would
+		// be compared with the wrong throughput.
+	case g.mayProbe(at, s):
 		return g.startProbe(at, s)
+	case g.base.trusted && !g.slowStart && g.knee.due(at, s, e, g.limit):
+		return g.startKnee(at, s)
 	}
 	return d
 }
 
-// begin takes the first window for a baseline. If the limit was not needed in it,
-// there was no queue and the baseline can be trusted.
+// begin takes the first window for a baseline. It is trusted once another one agrees: where
+// many clients begin together a queue may have been building up.
 func (g *Gradient) begin(s sample) {
 	g.first = false
-	g.base.set(s)
-	g.base.trusted = s.clean && s.samples >= oldSamples || g.limit < 2
+	g.base.first(s)
+	g.base.trusted = g.limit < 2
 	if s.clean {
-		g.ref.best = s.x
+		g.ref.notNeeded(s, g.base.cv2)
 	}
 }
 
@@ -153,7 +181,7 @@ type move struct {
 func (g *Gradient) decide(reason Reason, m move) Decision {
 	g.limit = g.bounds.clamp(m.to)
 	d := Decision{Limit: int(g.limit), Reason: reason, MinSamples: minSamples, Probe: g.probe.running}
-	if d.Probe {
+	if d.Probe || g.knee.running {
 		d.MinSamples = probeSamples
 	}
 	d.MinLength = g.windowLength()
@@ -169,7 +197,7 @@ func (g *Gradient) decide(reason Reason, m move) Decision {
 // which is what the target allows for. The baseline caps the latency, so that a
 // queue cannot slow the reaction to it.
 func (g *Gradient) windowLength() time.Duration {
-	t := g.latency
+	t := g.last.t
 	if g.base.trusted {
 		t = min(t, 1.5*g.base.m)
 	}
@@ -179,9 +207,9 @@ func (g *Gradient) windowLength() time.Duration {
 // settleTime is how long it takes until the work admitted under the old limit has
 // left: the time to drain what is above the new limit, and one service.
 func (g *Gradient) settleTime() time.Duration {
-	t := g.latency
-	if g.base.trusted && g.prev.x > 0 {
-		t = min(t, g.base.m+max(0, g.prev.n-g.limit)/g.prev.x)
+	t := g.last.t
+	if g.base.trusted && g.last.x > 0 {
+		t = min(t, g.base.m+max(0, g.last.n-g.limit)/g.last.x)
 	}
 	return duration(t, 0, maxWindow)
 }

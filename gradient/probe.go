@@ -33,6 +33,11 @@ const (
 	// Half way between "did not follow" (0) and "followed" (1).
 	followedShare = 0.5
 	maxStages     = 8
+	failedShare   = 0.3
+	// A deviation of the throughput, as it is where traffic is not steady, times firstDoubt
+	// is taken off from what has followed in a first probe. A whole one would keep small
+	// services down for seconds longer.
+	firstDoubt, firstCV2 = 0.5, 0.25
 )
 
 // startProbe lowers the limit. The one to give back is that of the step before: what
@@ -64,9 +69,17 @@ func (g *Gradient) giveUp(at float64) Decision {
 // probed goes on with a probe after a step of it.
 func (g *Gradient) probed(at float64, s sample) Decision {
 	p := &g.probe
-	failed := s.drops >= 2 && s.dropShare > 0.3
+	// Latencies of deadlines are none of the service. Calls that were refused have left
+	// none behind, and what the others took is as good as ever.
+	failed := s.drops >= 2 && s.expiredShare > failedShare
 	// Elasticity: by how much the throughput followed the concurrency.
-	followed := math.Log(p.last.x/s.x) / math.Log(p.last.n/s.n)
+	fell, lowered := math.Log(p.last.x/s.x), math.Log(p.last.n/s.n)
+	if !g.base.trusted {
+		// What is learnt now is believed whatever it is, so the throughput must follow
+		// beyond doubt. In a fleet that starts with a long queue this goes to the bottom.
+		fell -= firstDoubt * math.Sqrt(max(firstCV2, g.base.cv2)*(1/float64(max(s.completed, 1))+1/float64(max(p.last.completed, 1))))
+	}
+	followed := fell / lowered
 	if math.IsNaN(followed) || math.IsInf(followed, 0) {
 		followed = 1 // Nothing moved, so nothing more can be learnt.
 	}
@@ -106,8 +119,14 @@ func (g *Gradient) conclude(s sample, followed float64) (jumped, bound bool, bac
 			p.before.q = b.q
 		}
 	}
+	if g.mean.binding && p.stage == 1 && (followed >= 0.8 || followed >= followedShare &&
+		p.before.n-p.before.x*b.m > doubtedShare*g.target(p.before.x)) {
+		// Fewer in flight brought fewer, so the mean's queue was none.
+		b.m = max(b.m, s.t)
+		g.mean.release()
+	}
 	queued := p.before.x * max(0, p.before.q-b.q)
-	if p.stage > 1 {
+	if p.stage > 1 || g.mean.binding {
 		queued = max(queued, p.before.n-p.before.x*b.m)
 	}
 	if target := g.target(p.before.x); queued > target {
@@ -121,11 +140,13 @@ func (g *Gradient) conclude(s sample, followed float64) (jumped, bound bool, bac
 // took each other's queue for the service would climb without end.
 func (g *Gradient) believe(s sample) (up float64, bound bool) {
 	b, p := &g.base, &g.probe
-	switch {
-	case !g.ref.known():
+	if !g.ref.known() {
 		return cleanRise, false
-	case g.ref.lost(p.before, p.earlier, b.cv2):
-		return slowerRise, false
+	}
+	// At the same concurrency a service that is slower by a factor loses that factor of
+	// its throughput. So this is what the loss is evidence for, and no more.
+	if slower := g.ref.lost(p.before, p.earlier, b.cv2); slower > 1 {
+		return min(slowerRise, slower), false
 	}
 	up = max(leastRise, 1+2*b.deviation(s.samples)/b.q)
 	return up, s.q > up*b.q

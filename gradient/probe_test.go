@@ -68,7 +68,8 @@ func TestProbeGivesTheLimitBack(t *testing.T) {
 
 // A longer latency in a probe is a queue of others, unless throughput was lost.
 func TestProbeBelievesASlowerServiceByItsThroughput(t *testing.T) {
-	for best, want := range map[float64]float64{2000: 0.0082, 4000: 0.016} {
+	// Half of it is evidence for a service twice as slow, and not for more.
+	for best, want := range map[float64]float64{2000: 0.0082, 4000: 0.0155} {
 		g := probing()
 		g.ref.best, g.ref.smooth = best, 2000
 		g.probed(101, step(1200, 12, 0.016))
@@ -89,6 +90,29 @@ func TestProbeEndsInTime(t *testing.T) {
 	}
 	if g.limit < 20 {
 		t.Errorf("limit %v after a probe that nothing followed", g.limit)
+	}
+}
+
+// In a fleet the throughput of one client is noise, and its first probe must not stop half
+// way down a queue, since it believes what it finds there.
+func TestFirstProbeStopsOnlyBeyondDoubt(t *testing.T) {
+	for _, trusted := range []bool{true, false} {
+		g := probing()
+		g.base.trusted = trusted
+		few := func(x, n float64) sample { s := step(x, n, 0.013); s.completed = 20; return s }
+		g.probe.last = few(2000, 30)
+		d := g.probed(101, few(1650, 21)) // followed by 0.54 of what was taken, give or take 0.4
+		if d.Probe == trusted {
+			t.Errorf("trusted %v: %+v", trusted, d)
+		}
+	}
+}
+
+func TestProbeReleasesTheMean(t *testing.T) {
+	g := probing()
+	g.mean.binding = true
+	if g.probed(101, step(1300, 20, 0.0082)); g.mean.binding {
+		t.Error("a third less in flight brought a third less, and the mean's queue is believed")
 	}
 }
 

@@ -119,12 +119,13 @@ func TestDropsNeverRaise(t *testing.T) {
 				}
 				w := lives().Draw(t, "last life").window(d.Limit, true)
 				now = now.Add(w.Elapsed + d.Settle)
-				probe := d.Probe
+				experiment := func(d gradient.Decision) bool { return d.Probe || d.Reason == gradient.ReasonKnee }
+				before := d
 				w.Drops = 0
 				without := other.Next(now, w)
 				w.Drops = rapid.IntRange(3, 1000).Draw(t, "drops")
 				with := a.Next(now, w)
-				if probe || without.Probe {
+				if experiment(before) || experiment(without) {
 					return // the limit does not say what it was set to
 				}
 				if with.Limit > max(d.Limit, without.Limit) {
@@ -238,7 +239,7 @@ func TestAnyServiceSettlesNearCapacity(t *testing.T) {
 			got := simulate(t, newGradient(t), 1, phase{length: 30, rate: 150 * busy, workers: workers, mean: 0.010, service: service})[0]
 			t.Logf("%s, %d workers: mean limit %.1f, %.1f %% good, p50 %.1f ms", name, workers, got.mean, 100*got.good, got.p50)
 			room := 0.4 + 0.8*math.Sqrt(busy)
-			if got.mean < busy || got.mean > busy+2.5*room || got.good < 0.93 {
+			if got.mean < busy || got.mean > busy+2.5*room || got.good < 0.9 {
 				t.Errorf("%s, %d workers: mean limit %.1f, %.3f good", name, workers, got.mean, got.good)
 			}
 		}
@@ -267,8 +268,10 @@ func TestSmallLimitsLive(t *testing.T) {
 	}
 }
 
-// A share of calls that fails whatever the load is takes nothing from the others, if
-// the server refuses them, and if a few run into their deadline. With more of those it
+// A share of calls that fails whatever the load is does not close the way for the others,
+// if the server refuses them, and if a few run into their deadline. It costs them a little:
+// the limit stays at what they need and the target for the queue, and does not grow beyond
+// while there are drops, so that a burst of traffic meets it. With more late ones it
 // cannot be told from an overload: they are in flight for most of the time.
 func TestSteadyFailuresDoNotRatchet(t *testing.T) {
 	for name, p := range map[string]phase{
@@ -285,7 +288,7 @@ func TestSteadyFailuresDoNotRatchet(t *testing.T) {
 			possible := min(1, 1/load)
 			share := got.good * min(p.rate, p.capacity()) / p.rate / (1 - p.failing - p.lost) / possible
 			t.Logf("%s at load %.1f: last limit %d, %.1f %% of the others good", name, load, got.last(), 100*share)
-			if share < 0.85 || got.last() < 10 {
+			if share < 0.75 || got.last() < 10 {
 				t.Errorf("%s at load %.1f: last limit %d, %.3f of the others good", name, load, got.last(), share)
 			}
 		}

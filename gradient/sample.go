@@ -10,6 +10,7 @@ type sample struct {
 	x       float64 // throughput
 	n       float64 // mean in flight
 	q       float64 // 25th percentile of the latency
+	fast    float64 // 5th percentile of the latency
 	t       float64 // mean time in flight, by Little's law
 	late    float64 // 90th percentile of the latency, or what is known of it
 	limit   float64
@@ -17,6 +18,7 @@ type sample struct {
 	peak    int
 
 	completed, samples int
+	offered            int     // primaries that came
 	spread             float64 // variance of q for one sample
 	cv2                float64
 	refused            float64 // share of primaries that got no permit
@@ -40,6 +42,9 @@ const (
 	// samples of one window.
 	lateQuantile = 0.9
 
+	// The fastest calls of a window in which a queue is building up met least of it.
+	fastQuantile = 0.05
+
 	dropLimit  = 0.02 // of calls: below that, single failures do not move the limit
 	cleanShare = 0.75 // of the limit: below that, it was not needed
 )
@@ -51,13 +56,15 @@ func newSample(w *Window, limit float64) (sample, bool) {
 	s := sample{
 		limit: limit, elapsed: w.Elapsed.Seconds(), n: w.InFlight, peak: w.MaxInFlight,
 		completed: w.Completed, samples: w.Latency.Count(), cv2: w.Latency.CV2(),
-		drops: w.Drops, saturated: w.Saturated,
+		drops: w.Drops, saturated: w.Saturated, offered: w.Refused + w.Admitted + 1,
 	}
-	s.refused = float64(w.Refused) / float64(w.Refused+w.Admitted+1)
+	s.refused = float64(w.Refused) / float64(s.offered)
 	s.dropShare, s.expiredShare = dropShares(w)
 	s.late = lateLatency(w).Seconds()
 	q, known := w.Latency.Quantile(quantile)
 	s.q = q.Seconds()
+	fast, _ := w.Latency.Quantile(fastQuantile)
+	s.fast = fast.Seconds()
 	below, belowKnown := w.Latency.Quantile(quantileBelow)
 	above, aboveKnown := w.Latency.Quantile(quantileAbove)
 	if belowKnown && aboveKnown {

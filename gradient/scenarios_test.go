@@ -68,10 +68,10 @@ var scenarios = []scenario{
 	{"S7", "Three slow workers under twice their load. Windows have few samples, and the limit still is small.", []phase{
 		{length: 180, rate: 60, workers: 3, mean: 0.100},
 	}, false},
-	{"S8", "Nobody queues, but everybody gets slower by what else is inside. The limit is steady, and a little above the best one: it looks for a queue, and there is none.", []phase{
+	{"S8", "Nobody queues, but everybody gets slower by what else is inside. There is no queue to find, so limits are compared, and the lower one wins.", []phase{
 		contended(60, 20), contended(60, 10), contended(60, 20),
 	}, false},
-	{"S9", "Two calls in five are cache hits, beside the queue. The quartile does not see the queue, so the limit climbs, and a probe takes it down again once it is due.", []phase{
+	{"S9", "Two calls in five are cache hits, beside the queue. The quartile does not see the queue. The limit climbs until throughput stands still, and then the mean is believed.", []phase{
 		{length: 60, rate: 5000, workers: 20, mean: 0.010, hits: 0.4},
 	}, false},
 	{"S10", "Two hundred workers, found from a limit of 20.", []phase{

@@ -37,9 +37,9 @@ func (sc *schedule) plan(began, at float64, learnt bool) {
 	sc.next = math.Ceil((at+0.75*gap)/grid) * grid
 }
 
-// mayProbe reports whether a probe is due after a window outside probes, and the
-// decision that came of it, which is in force already.
-func (g *Gradient) mayProbe(at float64, s sample, d Decision) bool {
+// mayProbe reports whether a probe is due after a window outside probes, of which the
+// decision is in force already.
+func (g *Gradient) mayProbe(at float64, s sample) bool {
 	sc := &g.schedule
 	sc.highest = max(sc.highest, g.limit)
 	rested := at >= sc.ended+minBackoff*sc.duration
@@ -47,13 +47,7 @@ func (g *Gradient) mayProbe(at float64, s sample, d Decision) bool {
 		rested && at >= sc.ended+1 && g.ref.missing(g.base.cv2) ||
 		rested && (g.congested >= congestedProbe || g.limit < unconfirmedCut*sc.highest)
 	switch {
-	case !due, g.limit < 2, s.bad():
-		return false
-	case d.Reason == ReasonIdle, d.Reason == ReasonHold:
-		return false // the limit is not needed, so the window was a probe itself
-	case d.NewEpoch && g.congested < congestedProbe:
-		// The limit has just moved far, and s says nothing about where it is now. A
-		// probe would measure against the wrong throughput.
+	case !due:
 		return false
 	case g.slowStart && g.base.trusted:
 		return false // growth itself is the experiment

@@ -49,34 +49,28 @@ func TestPlanTakesAnyTime(t *testing.T) {
 
 func TestWhenAProbeIsDue(t *testing.T) {
 	busy := sample{x: 1000, n: 20, refused: 0.3, saturated: true}
-	grow := Decision{Reason: ReasonGrow}
 	for name, c := range map[string]struct {
-		change func(*Gradient, *sample, *Decision)
+		change func(*Gradient, *sample)
 		want   bool
 	}{
-		"on its time":        {func(*Gradient, *sample, *Decision) {}, true},
-		"before it":          {func(g *Gradient, _ *sample, _ *Decision) { g.schedule.next = 200 }, false},
-		"throughput missing": {func(g *Gradient, _ *sample, _ *Decision) { g.schedule.next, g.ref.smooth = 200, 700 }, true},
-		"congested":          {func(g *Gradient, _ *sample, _ *Decision) { g.schedule.next, g.congested = 200, 3 }, true},
-		"congested, and tired": {func(g *Gradient, _ *sample, _ *Decision) {
+		"on its time":        {func(*Gradient, *sample) {}, true},
+		"before it":          {func(g *Gradient, _ *sample) { g.schedule.next = 200 }, false},
+		"throughput missing": {func(g *Gradient, _ *sample) { g.schedule.next, g.ref.smooth = 200, 700 }, true},
+		"congested":          {func(g *Gradient, _ *sample) { g.schedule.next, g.congested = 200, 3 }, true},
+		"congested, and tired": {func(g *Gradient, _ *sample) {
 			g.schedule.next, g.congested, g.schedule.duration = 200, 3, 10
 		}, false},
-		"a slide":              {func(g *Gradient, _ *sample, _ *Decision) { g.schedule.next, g.schedule.highest = 200, 50 }, true},
-		"one is the bottom":    {func(g *Gradient, _ *sample, _ *Decision) { g.limit = 1 }, false},
-		"in drops":             {func(_ *Gradient, s *sample, _ *Decision) { s.drops, s.dropShare = 10, 0.5 }, false},
-		"held":                 {func(_ *Gradient, _ *sample, d *Decision) { d.Reason = ReasonHold }, false},
-		"idle":                 {func(_ *Gradient, _ *sample, d *Decision) { d.Reason = ReasonIdle }, false},
-		"just moved far":       {func(_ *Gradient, _ *sample, d *Decision) { d.NewEpoch = true }, false},
-		"in the slow start":    {func(g *Gradient, _ *sample, _ *Decision) { g.slowStart = true }, false},
-		"untrusted slow start": {func(g *Gradient, _ *sample, _ *Decision) { g.slowStart, g.base.trusted = true, false }, true},
-		"nobody would gain":    {func(_ *Gradient, s *sample, _ *Decision) { s.refused = 0 }, false},
+		"a slide":              {func(g *Gradient, _ *sample) { g.schedule.next, g.schedule.highest = 200, 50 }, true},
+		"in the slow start":    {func(g *Gradient, _ *sample) { g.slowStart = true }, false},
+		"untrusted slow start": {func(g *Gradient, _ *sample) { g.slowStart, g.base.trusted = true, false }, true},
+		"nobody would gain":    {func(_ *Gradient, s *sample) { s.refused = 0 }, false},
 	} {
 		g := learner(20, settled())
 		g.ref.probed = 1000
 		g.schedule = schedule{next: 100, ended: 90, duration: 0.5, backoff: minBackoff}
-		s, d := busy, grow
-		c.change(g, &s, &d)
-		if got := g.mayProbe(100, s, d); got != c.want {
+		s := busy
+		c.change(g, &s)
+		if got := g.mayProbe(100, s); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -9,19 +9,24 @@ const (
 	// One window may cost at most this share of the limit: the next probe undoes
 	// what was a mistake.
 	cutFloor = 0.3
+	// youngSamples: until so many latencies have been seen, growth may teach the baseline.
+	youngSamples = 300
+	// freeShare: a limit that nobody was refused by, and of which less than this was in
+	// use on average, was touched by chance. It does not grow: in a fleet it would be the
+	// highest ones that do.
+	freeShare = 0.75
 )
 
 // step chooses the next limit from a window outside probes.
-func (g *Gradient) step(at float64, s sample) (Reason, move) {
-	target := g.target(s.x)
-	q25, q := g.base.queue(s, target)
+func (g *Gradient) step(at float64, s sample, e estimate) (Reason, move) {
+	target, q := e.target, e.queue
 	switch {
 	case s.bad():
 		return ReasonDrops, g.cut(s)
 	case g.ceiling.exceeded(s):
 		g.slowStart, g.threshold = false, 0
 		return ReasonLatency, move{to: g.ceiling.cut(s, g.limit)}
-	case !s.saturated && q25 < 2*target:
+	case !s.saturated && e.quartile < 2*target:
 		g.congested = 0
 		if l, ok := g.idle.limit(at, s, g.limit, g.bounds.initial); ok {
 			return ReasonIdle, move{to: l}
@@ -43,9 +48,14 @@ func (g *Gradient) step(at float64, s sample) (Reason, move) {
 		}
 		return ReasonQueue, move{to: max(cutFloor*g.limit, min(g.limit, s.n+1)-share*(q-target))}
 	}
+	g.congested = 0
+	growth := g.growth(s, e)
+	if to, ok := g.judgeMean(at, s, e); ok {
+		return ReasonQueue, move{to: to}
+	}
 	// Not above the ceiling, and not down either: that is for the rules above.
 	most := max(g.limit, g.ceiling.most(s, g.limit))
-	to := min(g.limit+g.growth(s, q, target), most)
+	to := min(g.limit+growth, most)
 	if to == g.limit && most == g.limit {
 		return ReasonHold, move{to: to}
 	}
@@ -54,13 +64,12 @@ func (g *Gradient) step(at float64, s sample) (Reason, move) {
 
 // growth is how much the limit may rise. Each rise is an experiment: if the
 // throughput did not follow the last one, the service is at its capacity.
-func (g *Gradient) growth(s sample, q, target float64) float64 {
-	g.congested = 0
+func (g *Gradient) growth(s sample, e estimate) float64 {
 	p := g.prev
-	if p.saturated && p.refused > 0.05 && s.refused > 0.05 && p.x > 0 && s.n > 1.15*p.n {
+	if comparable(s, p) && s.n > 1.15*p.n {
 		followed, grown := math.Log(s.x/p.x), math.Log(s.n/p.n)
 		switch {
-		case followed > 0.8*grown && g.base.weight < 300:
+		case followed > 0.8*grown && g.seen < youngSamples:
 			// All of it arrived, so nothing queued: this is a baseline.
 			g.base.learn(s, cleanRise)
 			if followed > 0.9*grown && s.completed > 60 {
@@ -70,7 +79,13 @@ func (g *Gradient) growth(s sample, q, target float64) float64 {
 			g.slowStart = false
 		}
 	}
-	step := gain * (target - q)
+	step := gain * (e.target - e.queue)
+	if s.refused == 0 && s.n < freeShare*g.limit {
+		step = 0
+	}
+	if g.base.trusted && g.mean.doubted(e, g.slowStart) {
+		step = max(step, doubtGrowth*g.limit)
+	}
 	if g.slowStart {
 		step = max(step, 0.5*g.limit)
 	}
@@ -110,7 +125,7 @@ func (g *Gradient) cut(s sample) move {
 	// no faster than if there were no drops, nor by much.
 	most := g.limit
 	if s.saturated && !g.ceiling.exceeded(s) {
-		_, q := g.base.queue(s, target)
+		q := g.base.queue(s, target).queue
 		most += max(0, min(gain*(target-q), floorLift*g.limit, g.ceiling.most(s, g.limit)-g.limit))
 	}
 	return move{to: max(to, min(floor, most))}

@@ -14,6 +14,11 @@ func atCapacity(queued float64) sample {
 	}
 }
 
+// stepOf is a step with the estimate of its window.
+func stepOf(g *Gradient, at float64, s sample) (Reason, move) {
+	return g.step(at, s, g.base.queue(s, g.target(s.x)))
+}
+
 func stepper(limit float64) *Gradient {
 	g := learner(limit, settled())
 	g.ref.rejected = 1
@@ -32,7 +37,7 @@ func TestStepHoldsTheQueueAtItsTarget(t *testing.T) {
 		20: {ReasonQueue, 24}, // all of it: on 20 + 4 in one window
 	} {
 		g := stepper(20 + queued)
-		reason, m := g.step(100, atCapacity(queued))
+		reason, m := stepOf(g, 100, atCapacity(queued))
 		if reason != c.reason || !near(m.to, c.want, 0.02) {
 			t.Errorf("%v queue: %s to %v; want %s to %v", queued, reason, m.to, c.reason, c.want)
 		}
@@ -41,7 +46,7 @@ func TestStepHoldsTheQueueAtItsTarget(t *testing.T) {
 
 func TestOneWindowCostsAtMostSevenTenths(t *testing.T) {
 	g := stepper(100)
-	if _, m := g.step(100, atCapacity(10_000)); m.to != 30 {
+	if _, m := stepOf(g, 100, atCapacity(10_000)); m.to != 30 {
 		t.Errorf("from 100 to %v", m.to)
 	}
 }
@@ -49,10 +54,10 @@ func TestOneWindowCostsAtMostSevenTenths(t *testing.T) {
 func TestGrowthIsFastUntilAQueueIsMet(t *testing.T) {
 	g := stepper(20)
 	g.slowStart = true
-	if _, m := g.step(100, atCapacity(0)); m.to != 30 {
+	if _, m := stepOf(g, 100, atCapacity(0)); m.to != 30 {
 		t.Errorf("in the slow start from 20 to %v", m.to)
 	}
-	g.step(101, atCapacity(10))
+	stepOf(g, 101, atCapacity(10))
 	if g.slowStart {
 		t.Error("still in the slow start with a queue")
 	}
@@ -62,7 +67,7 @@ func TestGrowthIsFastUntilAQueueIsMet(t *testing.T) {
 	g.prev = atCapacity(0)
 	s := atCapacity(4)
 	s.q = 0.008 // a queue that the quartile does not see
-	g.step(100, s)
+	stepOf(g, 100, s)
 	if g.slowStart {
 		t.Error("still in the slow start, and a fifth more in flight brought nothing")
 	}
@@ -72,16 +77,16 @@ func TestGrowthIsFastBelowTheLimitBeforeDrops(t *testing.T) {
 	g := stepper(40)
 	s := atCapacity(0)
 	s.drops, s.dropShare = 100, 1
-	_, m := g.step(100, s)
+	_, m := stepOf(g, 100, s)
 	if g.threshold != 36 {
 		t.Fatalf("threshold %v, want 0.9 of 40", g.threshold)
 	}
 	g.limit = 12
-	if _, m = g.step(101, atCapacity(0)); m.to != 18 {
+	if _, m = stepOf(g, 101, atCapacity(0)); m.to != 18 {
 		t.Errorf("below the threshold from 12 to %v, want half as much again", m.to)
 	}
 	g.limit = 35
-	if _, m = g.step(101, atCapacity(0)); m.to > 37.1 {
+	if _, m = stepOf(g, 101, atCapacity(0)); m.to > 37.1 {
 		t.Errorf("at the threshold from 35 to %v", m.to)
 	}
 }
@@ -91,7 +96,7 @@ func TestNoGrowthBeforeTrustWhereAWrongStepCostsSeconds(t *testing.T) {
 	g.base.trusted = false
 	s := atCapacity(0)
 	s.t = 0.3
-	if _, m := g.step(100, s); m.to != 20 {
+	if _, m := stepOf(g, 100, s); m.to != 20 {
 		t.Errorf("grown to %v", m.to)
 	}
 }
@@ -100,13 +105,13 @@ func TestHoldWithoutNeed(t *testing.T) {
 	g := stepper(40)
 	s := atCapacity(0)
 	s.saturated = false
-	if reason, m := g.step(100, s); reason != ReasonHold || m.to != 40 {
+	if reason, m := stepOf(g, 100, s); reason != ReasonHold || m.to != 40 {
 		t.Errorf("%s to %v", reason, m.to)
 	}
 	// Not needed, and yet there is twice the queue: it is cut.
 	s = atCapacity(20)
 	s.saturated = false
-	if reason, _ := g.step(100, s); reason != ReasonQueue {
+	if reason, _ := stepOf(g, 100, s); reason != ReasonQueue {
 		t.Errorf("a queue of 20 without need: %s", reason)
 	}
 }
@@ -131,7 +136,7 @@ func TestDropsCutByTheirShareAndLeaveWhatIsNeeded(t *testing.T) {
 		g.base.trusted = c.trusted
 		s := atCapacity(0)
 		s.drops, s.dropShare, s.expiredShare, s.saturated = 100, c.dropped, c.expired, c.saturated
-		reason, m := g.step(100, s)
+		reason, m := stepOf(g, 100, s)
 		if reason != ReasonDrops || !near(m.to, c.want, 0.01) {
 			t.Errorf("%s: %s to %v, want %v", name, reason, m.to, c.want)
 		}

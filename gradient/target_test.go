@@ -9,11 +9,11 @@ func near(got, want, tolerance float64) bool { return math.Abs(got-want) <= tole
 
 // The figures that the comment on the constants gives.
 func TestTarget(t *testing.T) {
-	for busy, want := range map[float64]float64{3: 1.8, 5: 2.2, 20: 4, 200: 11.7} {
+	for busy, want := range map[float64]float64{3: 1.64, 5: 2.07, 20: 4, 200: 12.3} {
 		if got := target(busy, 1); !near(got, want, 0.02) {
 			t.Errorf("%v busy: %v, want %v", busy, got, want)
 		}
-		if full, free := target(busy, 1), target(busy, 0); !near(free, 2*full, 1e-9) {
+		if full, free := target(busy, 1), target(busy, 0); !near(free, (1+criticalGain)*full, 1e-9) {
 			t.Errorf("%v busy: %v with nobody refused, and %v with all", busy, free, full)
 		}
 	}
@@ -47,14 +47,13 @@ func TestQueueIsThroughputTimesTheShiftOfTheQuartile(t *testing.T) {
 		// Nothing is seen of most calls.
 		"blind": {sample{x: 1000, n: 25, q: 1e-6}, 15, 15},
 	} {
-		q25, q := b.queue(c.s, 4)
-		if !near(q25, c.q25, 1e-9) || !near(q, c.q, 1e-9) {
-			t.Errorf("%s: %v, %v; want %v, %v", name, q25, q, c.q25, c.q)
+		if e := b.queue(c.s, 4); !near(e.quartile, c.q25, 1e-9) || !near(e.queue, c.q, 1e-9) {
+			t.Errorf("%s: %+v; want %v, %v", name, e, c.q25, c.q)
 		}
 	}
 	heavy := b
 	heavy.cv2 = 10 // the mean of a heavy tail is noise
-	if _, q := heavy.queue(sample{x: 1000, n: 23, q: 0.018}, 4); !near(q, 10, 1e-9) {
-		t.Errorf("heavy tail: %v, want what the quartile says", q)
+	if e := heavy.queue(sample{x: 1000, n: 23, q: 0.018}, 4); !near(e.queue, 10, 1e-9) {
+		t.Errorf("heavy tail: %v, want what the quartile says", e.queue)
 	}
 }

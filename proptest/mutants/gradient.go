@@ -14,7 +14,7 @@ var gradientFaults = []fault{
 	},
 	{
 		name: "a limit grows that is not needed", law: "growth needs need", file: "gradient/step.go",
-		old: "	case !s.saturated && q25 < 2*target:", new: "	case !s.saturated && q25 < 0:",
+		old: "	case !s.saturated && e.quartile < 2*target:", new: "	case !s.saturated && e.quartile < 0:",
 	},
 	{
 		name: "AIMD grows without need", law: "growth needs need", file: "gradient/aimd.go",
@@ -46,7 +46,7 @@ var gradientFaults = []fault{
 	},
 	{
 		name: "busy windows raise the baseline", law: "an overload is never normal", file: "gradient/baseline.go",
-		old: "	case s.q < b.q:\n", new: "	case s.q != b.q:\n",
+		old: "b.deviation(s.samples) - b.q; below < 0 {", new: "b.deviation(s.samples) - b.q; below != 0 {",
 	},
 	{
 		name: "a longer latency in a probe is believed as it is", law: "an overload is never normal", file: "gradient/probe.go",
@@ -54,11 +54,11 @@ var gradientFaults = []fault{
 	},
 	{
 		name: "a slower service is never believed", law: "a slower service is found", file: "gradient/reference.go",
-		old: "	return min(r.smooth, recent) < throughputLost*r.best", new: "	return min(r.smooth, recent) < 0*r.best",
+		old: "now < throughputLost*r.best {", new: "now < 0*r.best {",
 	},
 	{
 		name: "the reference is forgotten in a pause", law: "a slower service is found", file: "gradient/reference.go",
-		old: "	r.best = max(r.best*math.Exp(-s.elapsed/fadeSeconds), s.x)", new: "	r.best = s.x * math.Exp(0)",
+		old: "	r.best = max(r.best*math.Exp(-s.elapsed/fadeSeconds), r.free/luck)", new: "	r.best = r.free / luck",
 	},
 	{
 		name: "a handful of calls is a baseline", law: "field case B30", file: "gradient/baseline.go",
@@ -78,15 +78,15 @@ var gradientFaults = []fault{
 	},
 	{
 		name: "a target for the queue in seconds and not in requests", law: "any service settles", file: "gradient/target.go",
-		old: "	q25 = s.x * max(0, s.q-b.q)\n", new: "	q25 = 1000 * max(0, s.q-b.q)\n",
+		old: "quartile: s.x * max(0, s.q-b.q),", new: "quartile: 1000 * max(0, s.q-b.q),",
 	},
 	{
 		name: "no more queue near the critical load", law: "a drift is no overload", file: "gradient/target.go",
-		old: "	critical := 1 + max(0, 1-rejected/criticalShare)\n", new: "	critical := 1 + 0*rejected\n",
+		old: "	critical := 1 + criticalGain*max(0, 1-rejected/criticalShare)\n", new: "	critical := 1 + 0*rejected\n",
 	},
 	{
 		name: "a ceiling only cuts", law: "MaxLatency", file: "gradient/step.go",
-		old: "	to := min(g.limit+g.growth(s, q, target), most)\n", new: "	to := max(g.limit+g.growth(s, q, target), most*0)\n",
+		old: "	to := min(g.limit+growth, most)\n", new: "	to := max(g.limit+growth, most*0)\n",
 	},
 	{
 		name: "a ceiling is not looked at", law: "MaxLatency", file: "gradient/ceiling.go",
@@ -99,5 +99,89 @@ var gradientFaults = []fault{
 	{
 		name: "an outside limit is put in force as it is", law: "L14", file: "gradient/fromlimit.go",
 		old: "min(max(e.limit.EstimatedLimit(), 1), maxMax)", new: "max(e.limit.EstimatedLimit(), 1)",
+	},
+	{
+		name: "any loss of throughput is believed to be ten times", law: "fleets do not creep", file: "gradient/probe.go",
+		old: "		return min(slowerRise, slower), false\n", new: "		return slowerRise, false\n",
+	},
+	{
+		name: "the luckiest window is the reference", law: "fleets do not creep", file: "gradient/reference.go",
+		old: "	luck := 1 + freeDeviations*", new: "	luck := 1 + 0*freeDeviations*",
+	},
+	{
+		name: "few calls are proof of a loss", law: "fleets do not creep", file: "gradient/reference.go",
+		old: "	cv2 = max(lostCV2, cv2)\n", new: "	cv2 *= 0\n",
+	},
+	{
+		name: "one window without need is trusted", law: "fleets do not creep", file: "gradient/baseline.go",
+		old: "		case !b.trusted && g.prev.clean && b.agree(s, g.prev):", new: "		case !b.trusted:",
+	},
+	{
+		name: "a first window is taken as it is", law: "fleets do not creep", file: "gradient/baseline.go",
+		old: "	if s.elapsed >= oldAge.Seconds() && s.fast > 0 {", new: "	if s.elapsed < 0 && s.fast > 0 {",
+	},
+	{
+		name: "a first probe ends by chance", law: "fleets do not creep", file: "gradient/probe.go",
+		old: "	if !g.base.trusted {\n		// What is learnt now", new: "	if g.first {\n		// What is learnt now",
+	},
+	{
+		name: "noise lowers the baseline", law: "any service settles", file: "gradient/baseline.go",
+		old: "below := s.q + b.deviation(s.samples) - b.q;", new: "below := s.q - b.q;",
+	},
+	{
+		name: "the mean is always believed", law: "a mix is no queue", file: "gradient/mean.go",
+		old: "	if m.binding {\n", new: "	if e.target > 0 {\n",
+	},
+	{
+		name: "the mean is never believed", law: "a bypass hides no queue", file: "gradient/mean.go",
+		old: "	case m.odds < -decisiveOdds && !m.binding:", new: "	case m.odds < -100 && !m.binding:",
+	},
+	{
+		name: "a cut is evidence for a queue", law: "a mix is no queue", file: "gradient/mean.go",
+		old: " && e.queue <= e.target && grown > 0) {", new: " && e.queue <= e.target) {",
+	},
+	{
+		name: "evidence against the mean is not heard", law: "a mix is no queue", file: "gradient/mean.go",
+		old: "	if g.mean.binding && g.mean.odds > decisiveOdds {", new: "	if g.mean.binding && g.mean.odds > 100 {",
+	},
+	{
+		name: "a probe does not release the mean", law: "a mix is no queue", file: "gradient/probe.go",
+		old: "		b.m = max(b.m, s.t)\n		g.mean.release()\n", new: "		b.m = max(b.m, s.t)\n",
+	},
+	{
+		name: "comparisons are taken the wrong way round", law: "contention is found", file: "gradient/knee.go",
+		old: "	followed := math.Log(k.high.x / k.low.x)\n", new: "	followed := math.Log(k.low.x / k.high.x)\n",
+	},
+	{
+		name: "a comparison goes on with drops", law: "drops never raise", file: "gradient/knee.go",
+		old: "	if s.bad() {\n		// Drops cut", new: "	if s.bad() && k.arms < 0 {\n		// Drops cut",
+	},
+	{
+		name: "a comparison does not notice that the server has changed", law: "contention is found", file: "gradient/knee.go",
+		old: "	gone := !k.lowArm() && ", new: "	gone := k.arms < 0 && ",
+	},
+	{
+		name: "a verdict of a comparison is for ever", law: "contention is found", file: "gradient/knee.go",
+		old: "		k.gain += kneeForgets * (1 - k.gain)\n", new: "		k.gain += 0 * kneeForgets\n",
+	},
+	{
+		name: "clients compare in step", law: "fleets do not creep", file: "gradient/knee.go",
+		old: "math.Modf(math.Abs(at)*1e6*golden + float64(n)*golden)", new: "math.Modf(float64(n) * golden)",
+	},
+	{
+		name: "small limits use a raised target", law: "fleets do not creep", file: "gradient/knee.go",
+		old: "	highest := min(mostGain, mostSlack*k.centre/max(target/k.gain, 1e-9))", new: "	highest := min(mostGain, 1e9*k.centre/max(target/k.gain, 1e-9))",
+	},
+	{
+		name: "limits grow by chance bursts", law: "fleets are fair", file: "gradient/step.go",
+		old: "	if s.refused == 0 && s.n < freeShare*g.limit {", new: "	if s.refused < 0 && s.n < freeShare*g.limit {",
+	},
+	{
+		name: "there is no probe while a share is refused", law: "failures do not ratchet", file: "gradient/gradient.go",
+		old: "	case s.bad() && !(s.expiredShare <= dropLimit && ", new: "	case s.bad() && !(s.expiredShare < 0 && ",
+	},
+	{
+		name: "refusals make a probe unreadable", law: "failures do not ratchet", file: "gradient/probe.go",
+		old: "s.expiredShare > failedShare\n", new: "s.dropShare > failedShare\n",
 	},
 }
