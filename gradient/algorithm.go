@@ -27,8 +27,8 @@ type Window struct {
 	InFlight    float64
 	MaxInFlight int
 	// Admitted and Refused count the primaries that got a permit, and those that
-	// got none.
-	Admitted, Refused int
+	// got none. Waited counts those of the admitted that had to wait for theirs.
+	Admitted, Refused, Waited int
 	// Completed counts every attempt that ended, whatever its kind and whenever it
 	// began, without those that the other side refused. Completed/Elapsed is the
 	// throughput.

@@ -67,7 +67,7 @@ const (
 
 // due reports whether a comparison may begin after a window with such a queue.
 func (k *knee) due(at float64, s sample, e estimate, limit float64) bool {
-	return at >= k.next && limit >= kneeLimit && s.completed >= kneeCalls && s.refused > comparedRefused &&
+	return at >= k.next && limit >= kneeLimit && s.completed >= kneeCalls && s.unmet > comparedRefused &&
 		e.queue > kneeQueueLow*e.target && e.queue < kneeQueueHigh*e.target
 }
 
@@ -104,7 +104,7 @@ func (g *Gradient) compared(at float64, s sample) (Decision, bool) {
 		m.to = min(m.to, g.limit)
 		return g.decide(ReasonDrops, m), true
 	}
-	if s.refused < 0.02 || g.ceiling.exceeded(s) || gone || e.quartile > kneeQueueMost*e.target {
+	if s.unmet < 0.02 || g.ceiling.exceeded(s) || gone || e.quartile > kneeQueueMost*e.target {
 		k.stop(at)
 		return Decision{}, false
 	}

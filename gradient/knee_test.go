@@ -18,7 +18,7 @@ func compare(t *testing.T, g *Gradient, x server, noise float64) float64 {
 		n := math.Floor(g.limit)
 		s := sample{
 			x: x(n) * (1 + noise*r.NormFloat64()), n: n, q: 0.0095, limit: g.limit, elapsed: 0.1,
-			refused: 0.3, saturated: true, cv2: 0.1, samples: 200,
+			unmet: 0.3, saturated: true, cv2: 0.1, samples: 200,
 		}
 		s.completed, s.t = int(s.x/10), n/s.x
 		return s
@@ -101,7 +101,7 @@ func TestGainForgetsAVerdictThatDoesNotComeAgain(t *testing.T) {
 func TestComparisonIsGivenUp(t *testing.T) {
 	at := func(change func(*sample)) sample { s := atCapacity(4); change(&s); return s }
 	for name, s := range map[string]sample{
-		"nobody is refused": at(func(s *sample) { s.refused = 0 }),
+		"nobody is refused": at(func(s *sample) { s.unmet = 0 }),
 		"a long queue":      atCapacity(20),
 	} {
 		g := stepper(24)
@@ -135,7 +135,7 @@ func TestWhenAComparisonIsDue(t *testing.T) {
 		"too early":   {func(k *knee, _ *sample, _ *estimate, _ *float64) { k.next = 101 }, false},
 		"small limit": {func(_ *knee, _ *sample, _ *estimate, l *float64) { *l = 5 }, false},
 		"few calls":   {func(_ *knee, s *sample, _ *estimate, _ *float64) { s.completed = 30 }, false},
-		"none waits":  {func(_ *knee, s *sample, _ *estimate, _ *float64) { s.refused = 0.01 }, false},
+		"none waits":  {func(_ *knee, s *sample, _ *estimate, _ *float64) { s.unmet = 0.01 }, false},
 		"no queue":    {func(_ *knee, _ *sample, e *estimate, _ *float64) { e.queue = 0.5 }, false},
 		"a long one":  {func(_ *knee, _ *sample, e *estimate, _ *float64) { e.queue = 9 }, false},
 	} {

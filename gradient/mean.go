@@ -79,7 +79,7 @@ func (m *meanQueue) weigh(s, before sample, e estimate, cv2 float64) {
 
 // comparable reports whether the limit has set what was in flight in both windows.
 func comparable(s, before sample) bool {
-	return s.saturated && before.saturated && s.refused > comparedRefused && before.refused > comparedRefused &&
+	return s.saturated && before.saturated && s.unmet > comparedRefused && before.unmet > comparedRefused &&
 		s.x > 0 && before.x > 0 && s.n > 0 && before.n > 0
 }
 

@@ -10,7 +10,7 @@ func hits(queued float64) sample {
 	n := 22 + queued
 	return sample{
 		x: 4000, n: n, q: 0.001, t: n / 4000, limit: n, peak: int(n), elapsed: 0.1,
-		completed: 400, samples: 400, refused: 0.3, saturated: true, cv2: 0.5,
+		completed: 400, samples: 400, unmet: 0.3, saturated: true, cv2: 0.5,
 	}
 }
 
@@ -103,7 +103,7 @@ func TestCutsAreNoEvidenceForAQueueOfTheMean(t *testing.T) {
 		t.Errorf("odds %v from more in flight and the same throughput", m.odds)
 	}
 	free := hits(20)
-	free.refused = 0
+	free.unmet = 0
 	before := m.odds
 	m.weigh(free, hits(5), e, 0.5)
 	if m.odds != before {

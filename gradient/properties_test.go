@@ -84,7 +84,7 @@ func TestUnsaturatedNeverGrows(t *testing.T) {
 					if rapid.Bool().Draw(t, "live") {
 						w = *lives().Draw(t, "life").window(d.Limit, false)
 					}
-					w.Saturated, w.Refused = false, 0
+					w.Saturated, w.Refused, w.Waited = false, 0, 0
 					now = now.Add(min(max(w.Elapsed, 0), time.Hour))
 					if d = a.Next(now, &w); d.Limit > first {
 						t.Fatalf("limit %d, from %d, and it was never needed (%s)", d.Limit, first, d.Reason)

@@ -56,7 +56,7 @@ func follow(smooth, x, elapsed float64) float64 {
 // note follows a window outside probes.
 func (r *reference) note(s sample) {
 	span := max(rejectedSeconds, rejectedCalls*s.elapsed/float64(max(s.offered, 1)))
-	r.rejected += (1 - math.Exp(-s.elapsed/span)) * (s.refused - r.rejected)
+	r.rejected += (1 - math.Exp(-s.elapsed/span)) * (s.unmet - r.rejected)
 	if s.saturated {
 		r.smooth = follow(r.smooth, s.x, s.elapsed)
 	}

@@ -32,7 +32,7 @@ func TestReferenceSmoothsTheRefusedShare(t *testing.T) {
 	for offered, seconds := range map[int]float64{1000: rejectedSeconds, 10: rejectedCalls / 100} {
 		var r reference
 		for range int(10 * seconds) {
-			r.note(sample{elapsed: 0.1, refused: 0.5, offered: offered})
+			r.note(sample{elapsed: 0.1, unmet: 0.5, offered: offered})
 		}
 		if want := 0.5 * (1 - 1/math.E); !near(r.rejected, want, 1e-9) {
 			t.Errorf("%d calls in each tenth of a second, after %v s: rejected %v, want %v", offered, seconds, r.rejected, want)

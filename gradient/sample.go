@@ -21,7 +21,7 @@ type sample struct {
 	offered            int     // primaries that came
 	spread             float64 // variance of q for one sample
 	cv2                float64
-	refused            float64 // share of primaries that got no permit
+	unmet              float64 // share of primaries that found no permit free
 	drops              int
 	dropShare          float64 // of the calls that ended
 	expiredShare       float64 // of those that the other side took on
@@ -58,7 +58,7 @@ func newSample(w *Window, limit float64) (sample, bool) {
 		completed: w.Completed, samples: w.Latency.Count(), cv2: w.Latency.CV2(),
 		drops: w.Drops, saturated: w.Saturated, offered: w.Refused + w.Admitted + 1,
 	}
-	s.refused = float64(w.Refused) / float64(s.offered)
+	s.unmet = min(1, float64(w.Refused+w.Waited)/float64(s.offered))
 	s.dropShare, s.expiredShare = dropShares(w)
 	s.late = lateLatency(w).Seconds()
 	q, known := w.Latency.Quantile(quantile)

@@ -16,7 +16,7 @@ func filled(n int, latency time.Duration) *Histogram {
 
 func TestSample(t *testing.T) {
 	w := &Window{
-		Elapsed: 2 * time.Second, InFlight: 10, MaxInFlight: 15, Admitted: 149, Refused: 50,
+		Elapsed: 2 * time.Second, InFlight: 10, MaxInFlight: 15, Admitted: 149, Refused: 50, Waited: 10,
 		Completed: 200, Latency: filled(100, 40*time.Millisecond),
 	}
 	s, ok := newSample(w, 20)
@@ -25,7 +25,7 @@ func TestSample(t *testing.T) {
 	}
 	for name, c := range map[string][2]float64{
 		"throughput": {s.x, 100}, "time in flight": {s.t, 0.1}, "quartile": {s.q, 0.040},
-		"refused": {s.refused, 0.25}, "elapsed": {s.elapsed, 2}, "peak": {float64(s.peak), 15},
+		"unmet": {s.unmet, 0.3}, "elapsed": {s.elapsed, 2}, "peak": {float64(s.peak), 15},
 	} {
 		if !near(c[0], c[1], 0.02) {
 			t.Errorf("%s %v, want %v", name, c[0], c[1])

@@ -51,7 +51,7 @@ func (g *Gradient) mayProbe(at float64, s sample) bool {
 		return false
 	case g.slowStart && g.base.trusted:
 		return false // growth itself is the experiment
-	case s.refused <= 0.02 && g.congested == 0 && g.base.trusted:
+	case s.unmet <= 0.02 && g.congested == 0 && g.base.trusted:
 		return false // nobody would gain
 	}
 	return true

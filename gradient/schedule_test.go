@@ -48,7 +48,7 @@ func TestPlanTakesAnyTime(t *testing.T) {
 }
 
 func TestWhenAProbeIsDue(t *testing.T) {
-	busy := sample{x: 1000, n: 20, refused: 0.3, saturated: true}
+	busy := sample{x: 1000, n: 20, unmet: 0.3, saturated: true}
 	for name, c := range map[string]struct {
 		change func(*Gradient, *sample)
 		want   bool
@@ -63,7 +63,7 @@ func TestWhenAProbeIsDue(t *testing.T) {
 		"a slide":              {func(g *Gradient, _ *sample) { g.schedule.next, g.schedule.highest = 200, 50 }, true},
 		"in the slow start":    {func(g *Gradient, _ *sample) { g.slowStart = true }, false},
 		"untrusted slow start": {func(g *Gradient, _ *sample) { g.slowStart, g.base.trusted = true, false }, true},
-		"nobody would gain":    {func(_ *Gradient, s *sample) { s.refused = 0 }, false},
+		"nobody would gain":    {func(_ *Gradient, s *sample) { s.unmet = 0 }, false},
 	} {
 		g := learner(20, settled())
 		g.ref.probed = 1000

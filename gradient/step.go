@@ -11,7 +11,7 @@ const (
 	cutFloor = 0.3
 	// youngSamples: until so many latencies have been seen, growth may teach the baseline.
 	youngSamples = 300
-	// freeShare: a limit that nobody was refused by, and of which less than this was in
+	// freeShare: a limit that nobody had to do without, and of which less than this was in
 	// use on average, was touched by chance. It does not grow: in a fleet it would be the
 	// highest ones that do.
 	freeShare = 0.75
@@ -56,7 +56,7 @@ func (g *Gradient) step(at float64, s sample, e estimate) (Reason, move) {
 	// Not above the ceiling, and not down either: that is for the rules above.
 	most := max(g.limit, g.ceiling.most(s, g.limit))
 	to := min(g.limit+growth, most)
-	if to == g.limit && most == g.limit {
+	if to == g.limit {
 		return ReasonHold, move{to: to}
 	}
 	return ReasonGrow, move{to: to}
@@ -80,7 +80,7 @@ func (g *Gradient) growth(s sample, e estimate) float64 {
 		}
 	}
 	step := gain * (e.target - e.queue)
-	if s.refused == 0 && s.n < freeShare*g.limit {
+	if s.unmet == 0 && s.n < freeShare*g.limit {
 		step = 0
 	}
 	if g.base.trusted && g.mean.doubted(e, g.slowStart) {

@@ -10,7 +10,7 @@ func atCapacity(queued float64) sample {
 	n := 20 + queued
 	return sample{
 		x: 2000, n: n, q: 0.008 + queued/2000, t: n / 2000, limit: n, peak: int(n), elapsed: 0.1,
-		completed: 200, samples: 200, refused: 0.3, saturated: true,
+		completed: 200, samples: 200, unmet: 0.3, saturated: true,
 	}
 }
 
@@ -98,6 +98,20 @@ func TestNoGrowthBeforeTrustWhereAWrongStepCostsSeconds(t *testing.T) {
 	s.t = 0.3
 	if _, m := stepOf(g, 100, s); m.to != 20 {
 		t.Errorf("grown to %v", m.to)
+	}
+}
+
+// The last permit was taken for a moment, and that is all.
+func TestChanceBurstIsNoNeed(t *testing.T) {
+	g := stepper(40)
+	s := atCapacity(0)
+	s.unmet, s.n = 0, 20
+	if reason, m := stepOf(g, 100, s); reason != ReasonHold || m.to != 40 {
+		t.Errorf("%s to %v", reason, m.to)
+	}
+	s.n = 35
+	if reason, _ := stepOf(g, 100, s); reason != ReasonGrow {
+		t.Errorf("%s, and it is nearly all in use", reason)
 	}
 }
 

@@ -40,9 +40,9 @@ type cell struct {
 	out   int
 	times int64
 
-	admitted, completed, drops int
-	maxInFlight                int
-	saturated                  bool
+	admitted, waited, completed, drops int
+	maxInFlight                        int
+	saturated                          bool
 
 	// latencies[:n] wait to be put into the histogram; one that is a lower bound is
 	// kept as its complement, which is negative.
@@ -95,6 +95,9 @@ func (c *cell) begin(kind Kind, grant permit.Grant, inFlight int) {
 	c.maxInFlight = max(c.maxInFlight, inFlight)
 	if kind.teaches() {
 		c.admitted++
+		if grant.Waited {
+			c.waited++
+		}
 		// A hedge in the last place is no sign that the limit is too small.
 		if grant.Waited || grant.InFlight >= grant.Limit {
 			c.saturated = true

@@ -91,6 +91,7 @@ type meter struct {
 	// Of this window, as far as collected.
 	maxInFlight       int
 	admitted, refused int // primaries and retries
+	waited            int // of the admitted, who had to
 	completed         int // every kind and epoch; refusals by the other side left out
 	drops             int
 	saturated         bool
@@ -197,11 +198,12 @@ func (m *meter) collectLocked() {
 		m.out += c.out
 		m.times += c.times
 		m.admitted += c.admitted
+		m.waited += c.waited
 		m.completed += c.completed
 		m.drops += c.drops
 		m.maxInFlight = max(m.maxInFlight, c.maxInFlight)
 		m.saturated = m.saturated || c.saturated
-		c.out, c.times, c.admitted, c.completed, c.drops, c.maxInFlight, c.saturated = 0, 0, 0, 0, 0, 0, false
+		c.out, c.times, c.admitted, c.waited, c.completed, c.drops, c.maxInFlight, c.saturated = 0, 0, 0, 0, 0, 0, 0, false
 		c.taught = 0
 		m.emptyLocked(c)
 		c.mu.Unlock()
@@ -246,7 +248,7 @@ func (m *meter) beginLocked(at time.Duration) {
 	m.start = max(m.start, at)
 	m.area = m.areaLocked(m.start)
 	m.maxInFlight = max(m.out, 0)
-	m.admitted, m.refused, m.completed, m.drops = 0, 0, 0, 0
+	m.admitted, m.waited, m.refused, m.completed, m.drops = 0, 0, 0, 0, 0
 	m.saturated = false
 	m.latency.Reset()
 }
@@ -345,6 +347,7 @@ func (m *meter) take(now time.Duration, limit int) (*gradient.Window, bool) {
 		MaxInFlight: m.maxInFlight,
 		Admitted:    m.admitted,
 		Refused:     m.refused,
+		Waited:      m.waited,
 		Completed:   m.completed,
 		Drops:       m.drops,
 		Saturated:   m.saturated,

@@ -37,6 +37,7 @@ func Windows() *rapid.Generator[gradient.Window] {
 			MaxInFlight: count.Draw(t, "max in flight"),
 			Admitted:    count.Draw(t, "admitted"),
 			Refused:     count.Draw(t, "refused"),
+			Waited:      count.Draw(t, "waited"),
 			Completed:   count.Draw(t, "completed"),
 			Drops:       count.Draw(t, "drops"),
 			Saturated:   rapid.Bool().Draw(t, "saturated"),

@@ -5,8 +5,8 @@ package main
 var limiterFaults = []fault{
 	{
 		name: "a cell that is collected keeps what it has counted", law: "Window", file: "limiter/meter.go",
-		old: "c.out, c.times, c.admitted, c.completed, c.drops, c.maxInFlight, c.saturated = 0, 0, 0, 0, 0, 0, false",
-		new: "c.out, c.times, c.admitted, c.drops, c.maxInFlight, c.saturated = 0, 0, 0, 0, 0, false",
+		old: "c.out, c.times, c.admitted, c.waited, c.completed, c.drops, c.maxInFlight, c.saturated = 0, 0, 0, 0, 0, 0, 0, false",
+		new: "c.out, c.times, c.admitted, c.waited, c.drops, c.maxInFlight, c.saturated = 0, 0, 0, 0, 0, 0, false",
 	},
 	{
 		name: "the latencies of a cell are lost when it is collected", law: "Window", file: "limiter/meter.go",
@@ -83,6 +83,10 @@ var limiterFaults = []fault{
 	{
 		name: "a refusal by the other side counts as throughput", law: "Window", file: "limiter/meter.go",
 		old: "	if o != permit.Overload {\n		c.completed++\n	}\n", new: "	c.completed++\n",
+	},
+	{
+		name: "who had to wait is no demand", law: "Window", file: "limiter/cell.go",
+		old: "			c.waited++\n", new: "			c.waited += 0\n",
 	},
 	{
 		name: "a hedge in the last place saturates", law: "Window", file: "limiter/cell.go",

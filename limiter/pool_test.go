@@ -1,0 +1,119 @@
+package limiter_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/gradient"
+	"github.com/holdfast-go/holdfast/limiter"
+	"github.com/holdfast-go/holdfast/permit"
+)
+
+// places serve calls, one each, first come, first served.
+type places struct {
+	mu        sync.Mutex
+	busyUntil []time.Time
+}
+
+func (p *places) call(took time.Duration) {
+	p.mu.Lock()
+	now, place := time.Now(), 0
+	for i, t := range p.busyUntil {
+		if t.Before(p.busyUntil[place]) {
+			place = i
+		}
+	}
+	begin := p.busyUntil[place]
+	if begin.Before(now) {
+		begin = now
+	}
+	end := begin.Add(took)
+	p.busyUntil[place] = end
+	p.mu.Unlock()
+	time.Sleep(time.Until(end))
+}
+
+// In a pool of workers nobody is refused: all wait. So waiting must count as demand that
+// the limit does not meet, or the limit is never compared with a lower one. And where each
+// call takes exactly as long as the last, they come and go in step, and the noise that
+// tells limits apart is missing.
+func TestWidthOfAPoolFollowsCapacity(t *testing.T) {
+	for name, noise := range map[string]float64{"all the same": 0, "two in a hundred": 0.02, "a half": 0.5} {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rand.New(rand.NewPCG(1, 2))
+			dependency := &places{busyUntil: make([]time.Time, 20)}
+			ctx, stop := context.WithCancel(context.Background())
+			var workers sync.WaitGroup
+			for range 64 {
+				workers.Go(func() {
+					for {
+						p, err := l.Acquire(ctx, limiter.Primary)
+						if err != nil {
+							return
+						}
+						dependency.mu.Lock()
+						took := time.Duration(10e6 * (1 + noise*(r.Float64()-0.5)))
+						dependency.mu.Unlock()
+						dependency.call(took)
+						p.Release(permit.Success)
+					}
+				})
+			}
+			time.Sleep(20 * time.Second)
+			if n := l.Limit(); n < 14 || n > 40 {
+				t.Errorf("%s: limit %d for 20 places", name, n)
+			}
+			dependency.mu.Lock()
+			dependency.busyUntil = dependency.busyUntil[:5]
+			dependency.mu.Unlock()
+			time.Sleep(5 * time.Second)
+			sum := 0
+			for range 50 {
+				time.Sleep(100 * time.Millisecond)
+				sum += l.Limit()
+			}
+			if mean := float64(sum) / 50; mean < 4 || mean > 12 {
+				t.Errorf("%s: mean limit %.1f for 5 places, from 5 s after the drop on", name, mean)
+			}
+			stop()
+			workers.Wait()
+		})
+	}
+}
+
+func TestWindowCountsPrimariesThatWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{first: gradient.Decision{Limit: 1, MinLength: time.Second}}
+		l := limitedBy(t, s, limiter.Config{MaxWaiting: limiter.Unbounded, Reserve: limiter.NoReserve})
+		first, _ := l.TryAcquire(limiter.Primary)
+		var waiters sync.WaitGroup
+		for _, kind := range []limiter.Kind{limiter.Primary, limiter.Retry, limiter.Bypass} {
+			waiters.Go(func() {
+				p, err := l.Acquire(t.Context(), kind)
+				if err != nil {
+					t.Errorf("%v: %v", kind, err)
+					return
+				}
+				p.Release(permit.Success)
+			})
+		}
+		synctest.Wait()
+		time.Sleep(time.Second / 2)
+		first.Release(permit.Success)
+		waiters.Wait()
+		time.Sleep(time.Second)
+		p, _ := l.TryAcquire(limiter.Primary)
+		p.Release(permit.Success)
+		if len(s.windows) != 1 || s.windows[0].Waited != 2 || s.windows[0].Refused != 0 {
+			t.Errorf("windows %+v, want one in which a primary and a retry have waited", s.windows)
+		}
+	})
+}
