@@ -206,6 +206,7 @@ func (k *knee) stop(at float64) {
 // microsecond, and the same for one that is shown the same.
 func spreadOut(at float64, n int) float64 {
 	const golden = 0.6180339887498949
-	_, f := math.Modf(math.Abs(at)*1e6*golden + float64(n)*golden)
+	_, second := math.Modf(math.Abs(at)) // with its microseconds, which the product keeps
+	_, f := math.Modf(second*1e6*golden + float64(n)*golden)
 	return f
 }

@@ -166,7 +166,7 @@ var gradientFaults = []fault{
 	},
 	{
 		name: "clients compare in step", law: "fleets do not creep", file: "gradient/knee.go",
-		old: "math.Modf(math.Abs(at)*1e6*golden + float64(n)*golden)", new: "math.Modf(float64(n) * golden)",
+		old: "math.Modf(second*1e6*golden + float64(n)*golden)", new: "math.Modf(0*second + float64(n)*golden)",
 	},
 	{
 		name: "small limits use a raised target", law: "fleets do not creep", file: "gradient/knee.go",
