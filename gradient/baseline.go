@@ -109,7 +109,7 @@ func (b *baseline) rise(s sample) {
 }
 
 // learnOutside learns the baseline from a window outside probes.
-func (g *Gradient) learnOutside(s sample) {
+func (g *Gradient) learnOutside(at float64, s sample) {
 	b := &g.base
 	switch {
 	case s.clean && s.samples < oldSamples:
@@ -149,6 +149,11 @@ func (g *Gradient) learnOutside(s sample) {
 		// Noise alone makes half of all windows faster. Only what is beyond it counts, or
 		// the baseline would creep down where windows are small.
 		if below := s.q + b.deviation(s.samples) - b.q; below < 0 {
+			if below+(jumpDeviations-1)*b.deviation(s.samples) < -jumpShare*b.q {
+				// The service has become faster, and how much is hidden by the queue. What
+				// was planned by its old latency may be minutes away.
+				g.schedule.next = min(g.schedule.next, at+1)
+			}
 			n := float64(s.samples)
 			b.q += saturatedGain * n / (n + b.weight) * below
 		}

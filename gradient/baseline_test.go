@@ -92,7 +92,7 @@ func TestTwoWindowsThatAgreeAreTrusted(t *testing.T) {
 			t.Errorf("%s: the first window is trusted", name)
 		}
 		g.prev = c.first
-		if g.learnOutside(c.second); g.base.trusted != c.want {
+		if g.learnOutside(100, c.second); g.base.trusted != c.want {
 			t.Errorf("%s: trusted %v", name, g.base.trusted)
 		}
 	}
@@ -103,10 +103,22 @@ func TestSaturatedNoiseDoesNotLowerTheBaseline(t *testing.T) {
 	g := learner(20, settled())
 	s := sample{x: 1000, n: 20, q: 0.0079, t: 0.020, samples: 100, elapsed: 0.1, saturated: true}
 	for range 1000 {
-		g.learnOutside(s)
+		g.learnOutside(100, s)
 	}
 	if g.base.q != 0.008 {
 		t.Errorf("baseline %v", g.base.q)
+	}
+}
+
+// What is planned by the latency of a service that has become faster is too late.
+func TestFasterServiceAsksForAProbe(t *testing.T) {
+	for q, want := range map[float64]float64{0.0075: 500, 0.003: 101} {
+		g := learner(20, settled())
+		g.schedule.next = 500
+		g.learnOutside(100, sample{x: 1000, n: 20, q: q, t: 0.020, samples: 100, elapsed: 0.1, saturated: true})
+		if g.schedule.next != want {
+			t.Errorf("quartile %v, baseline 0.008: next probe at %v, want %v", q, g.schedule.next, want)
+		}
 	}
 }
 
@@ -127,13 +139,13 @@ func TestLearnOutside(t *testing.T) {
 		"alone, and less than half done":  {1, change(func(s *sample) { s.x = 400 }), 0.016},
 	} {
 		g := learner(c.limit, settled())
-		g.learnOutside(c.s)
+		g.learnOutside(100, c.s)
 		if !near(g.base.q, c.q, 0.002) {
 			t.Errorf("%s: q %v, want %v", name, g.base.q, c.q)
 		}
 	}
 	g := learner(1, baseline{q: 1, m: 1})
-	if g.learnOutside(busy); !g.base.trusted || g.base.q != busy.q {
+	if g.learnOutside(100, busy); !g.base.trusted || g.base.q != busy.q {
 		t.Errorf("a limit of 1 without a baseline could never be left: %+v", g.base)
 	}
 }
@@ -145,14 +157,14 @@ func TestHandfulOfCallsIsNoBaseline(t *testing.T) {
 	g := learner(20, baseline{})
 	g.begin(few)
 	for range 1000 {
-		g.learnOutside(few)
+		g.learnOutside(100, few)
 	}
 	if !g.base.provisional() {
 		t.Errorf("%+v after nothing but a handful", g.base)
 	}
 	g = learner(20, settled())
 	for range 1000 {
-		g.learnOutside(few)
+		g.learnOutside(100, few)
 	}
 	if g.base.q != 0.008 || g.base.provisional() {
 		t.Errorf("a handful has taken the place of a baseline: %+v", g.base)

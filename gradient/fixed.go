@@ -10,10 +10,11 @@ type Fixed struct {
 	limit int
 }
 
-// NewFixed returns a Fixed. It fails, and returns nil, if limit is below 1.
+// NewFixed returns a Fixed. It fails, and returns nil, if limit is below 1, or above what
+// Config.Max may be.
 func NewFixed(limit int) (*Fixed, error) {
-	if limit < 1 {
-		return nil, fmt.Errorf("gradient: Fixed limit %d is below 1", limit)
+	if limit < 1 || limit > maxMax {
+		return nil, fmt.Errorf("gradient: Fixed limit %d is not between 1 and %d", limit, maxMax)
 	}
 	return &Fixed{limit: limit}, nil
 }

@@ -123,6 +123,8 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 	case g.first && s.bad() && s.dropShare > 0.5 && !(g.limit < 2 && s.telling()):
 		// Half of them lost, and nothing known yet: there is no baseline in this.
 		return g.decide(ReasonDrops, move{to: g.limit / 2, force: true})
+	case g.probe.running && !s.saturated && s.elapsed > oldestAge.Seconds():
+		return g.giveUp(at) // the traffic has stopped
 	case g.probe.running:
 		return g.probed(at, s)
 	}
@@ -135,7 +137,7 @@ func (g *Gradient) Next(now time.Time, w *Window) Decision {
 	if g.first || g.base.provisional() && s.samples >= oldSamples {
 		g.begin(s)
 	} else {
-		g.learnOutside(s)
+		g.learnOutside(at, s)
 	}
 	e := g.readQueue(s)
 	reason, m := g.step(at, s, e)

@@ -183,7 +183,7 @@ func (g *Gradient) endKnee(at float64, s sample, z, e float64) Decision {
 		keep = 0
 	}
 	k.pairs, k.moved, k.squares, k.change = keep*k.pairs, keep*k.moved, keep*k.squares, keep*k.change
-	duration := at - k.began
+	duration := min(at-k.began, kneeArms*mostSeconds)
 	k.stop(at)
 	k.tests++
 	// The clients of a server must not compare in step, unlike probes: each would see the

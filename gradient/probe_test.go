@@ -2,6 +2,7 @@ package gradient
 
 import (
 	"testing"
+	"time"
 )
 
 // probing is in the first step of a probe that began at x and n with a limit of 30,
@@ -105,6 +106,61 @@ func TestFirstProbeStopsOnlyBeyondDoubt(t *testing.T) {
 		if d.Probe == trusted {
 			t.Errorf("trusted %v: %+v", trusted, d)
 		}
+	}
+}
+
+// The cuts before a probe were for a queue that was none: the service has become slower.
+func TestProbeGivesBackWhatCutsTookForADrift(t *testing.T) {
+	g := probing()
+	g.ref.best, g.ref.smooth = 4000, 2000 // throughput was lost
+	g.congested, g.before = congestedProbe, 50
+	if d := g.probed(101, step(1200, 12, 0.016)); d.Limit != 50 {
+		t.Errorf("%+v, and it was at 50 before the cuts", d)
+	}
+}
+
+// A probe that the traffic leaves alone says nothing, and its length even less.
+func TestProbeInAPauseIsGivenUp(t *testing.T) {
+	g := newLearned(t)
+	for _, seconds := range []float64{60, 8 * 3600} {
+		g.startProbe(100, step(2000, 30, 0.013))
+		before := g.probe.original
+		w := pause(seconds)
+		d := g.Next(unix(100+seconds), w)
+		if d.Probe || g.limit != before {
+			t.Errorf("after %v s without traffic: %+v", seconds, d)
+		}
+		if gap := g.schedule.next - (100 + seconds); gap > 2*maxBackoff*maxStages*mostSeconds {
+			t.Errorf("after %v s without traffic the next probe is %v s away", seconds, gap)
+		}
+		if g.schedule.duration > maxStages*mostSeconds {
+			t.Errorf("it is said to have taken %v s", g.schedule.duration)
+		}
+	}
+}
+
+func unix(s float64) time.Time { return time.UnixMicro(int64(s * 1e6)) }
+
+// newLearned is a Gradient that has settled at 30.
+func newLearned(t *testing.T) *Gradient {
+	g, err := New(Config{Initial: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.first, g.base, g.slowStart = false, settled(), false
+	g.ref = reference{best: 1000, smooth: 1000}
+	return g
+}
+
+// pause is a window in which three calls came.
+func pause(seconds float64) *Window {
+	h := new(Histogram)
+	for range 3 {
+		h.Add(10 * time.Millisecond)
+	}
+	return &Window{
+		Limit: 20, Elapsed: time.Duration(seconds * float64(time.Second)), InFlight: 0.03 / seconds, MaxInFlight: 1,
+		Admitted: 3, Completed: 3, Latency: h,
 	}
 }
 

@@ -71,7 +71,7 @@ func newSample(w *Window, limit float64) (sample, bool) {
 		perRank := (above - below).Seconds() / (quantileAbove - quantileBelow)
 		s.spread = quantile * (1 - quantile) * perRank * perRank
 	}
-	s.clean = !s.saturated && s.drops == 0 && s.n < cleanShare*limit
+	s.clean = !s.saturated && s.drops == 0 && s.n < cleanShare*math.Floor(limit)
 	if !known || s.completed <= 0 || !(s.elapsed > 0) || !(s.n > 0) || math.IsInf(s.n, 0) || s.q <= 0 {
 		return s, false
 	}

@@ -16,8 +16,12 @@ const (
 	// durations at most 0.3 % in the long run. While there is something to learn
 	// they come at 8.
 	minBackoff, maxBackoff = 8, 100
-	congestedProbe         = 3   // cuts in a row that ask for a probe
-	unconfirmedCut         = 0.6 // of the highest limit: a slide that no probe has confirmed
+	congestedProbe         = 3 // cuts in a row that ask for a probe
+	// mostSeconds is how long one window and the time before it may take, if there is
+	// traffic. Without any a probe lasts until there is, and that says nothing about what
+	// the next one will cost.
+	mostSeconds    = 4
+	unconfirmedCut = 0.6 // of the highest limit: a slide that no probe has confirmed
 )
 
 // plan says when the next probe is due after one that ends at that time: soon if there was
@@ -27,7 +31,7 @@ func (sc *schedule) plan(began, at float64, learnt bool) {
 	if learnt {
 		sc.backoff = minBackoff
 	}
-	sc.duration = at - began
+	sc.duration = min(at-began, maxStages*mostSeconds)
 	sc.ended = at
 	// Clients with the same gap probe in the same instant, since they round to the
 	// same grid of the wall clock. A step down together cannot stampede, and it

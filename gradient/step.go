@@ -80,7 +80,7 @@ func (g *Gradient) growth(s sample, e estimate) float64 {
 		}
 	}
 	step := gain * (e.target - e.queue)
-	if s.unmet == 0 && s.n < freeShare*g.limit {
+	if s.unmet == 0 && s.n < freeShare*math.Floor(g.limit) {
 		step = 0
 	}
 	if g.base.trusted && g.mean.doubted(e, g.slowStart) {

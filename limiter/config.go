@@ -137,6 +137,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("limiter: MaxWait %v needs MaxWaiting, which is 0: nobody may wait", c.MaxWait)
 	case c.LIFOAfter < 0 && c.LIFOAfter != HalfMaxWait:
 		return fmt.Errorf("limiter: LIFOAfter %v is negative", c.LIFOAfter)
+	case c.LIFOAfter == HalfMaxWait && c.MaxWaiting == 0:
+		return errors.New("limiter: LIFOAfter HalfMaxWait needs MaxWaiting, which is 0: nobody may wait")
 	case c.LIFOAfter != 0 && c.MaxWaiting == 0:
 		return fmt.Errorf("limiter: LIFOAfter %v needs MaxWaiting, which is 0: nobody may wait", c.LIFOAfter)
 	case c.LIFOAfter == HalfMaxWait && c.MaxWait == 0:

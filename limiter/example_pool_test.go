@@ -17,13 +17,25 @@ import (
 )
 
 // process calls the dependency for each job of the queue, for as many at a time as the
-// limiter allows: that is the width of the pool. While there is no room the jobs stay in the
-// queue, and whoever fills it is held up as by any channel that is full. It returns when
+// limiter allows: that is the width of the pool. While there is no room one job waits for
+// it and the others stay in the queue, and whoever fills it is held up as by any channel
+// that is full. It returns when
 // the queue is closed, or when ctx ends, and all work has ended.
 func process(ctx context.Context, lim *limiter.Limiter, queue <-chan int, call func(context.Context, int) error) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	for job := range queue {
+	for {
+		var job int
+		more := false
+		select {
+		case job, more = <-queue:
+		case <-ctx.Done():
+		}
+		if !more {
+			return ctx.Err() // nil if the queue has been closed
+		}
+		// Now, and not before there is a job: the time from here to Release is a latency,
+		// from which the limit learns.
 		p, err := lim.Acquire(ctx, limiter.Primary) // waits for room
 		if err != nil {
 			return fmt.Errorf("job %d has not been begun: %w", job, err)
@@ -34,7 +46,6 @@ func process(ctx context.Context, lim *limiter.Limiter, queue <-chan int, call f
 			outcome = lim.Classify(call(ctx, job))
 		})
 	}
-	return nil
 }
 
 // A worker pool is as wide as its dependency can bear. The limiter is told nothing of the

@@ -2,6 +2,7 @@ package limiter_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -17,6 +18,12 @@ import (
 type places struct {
 	mu        sync.Mutex
 	busyUntil []time.Time
+}
+
+func (p *places) resize(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busyUntil = append(p.busyUntil[:min(n, len(p.busyUntil))], make([]time.Time, max(0, n-len(p.busyUntil)))...)
 }
 
 func (p *places) call(took time.Duration) {
@@ -71,9 +78,7 @@ func TestWidthOfAPoolFollowsCapacity(t *testing.T) {
 			if n := l.Limit(); n < 14 || n > 40 {
 				t.Errorf("%s: limit %d for 20 places", name, n)
 			}
-			dependency.mu.Lock()
-			dependency.busyUntil = dependency.busyUntil[:5]
-			dependency.mu.Unlock()
+			dependency.resize(5)
 			time.Sleep(5 * time.Second)
 			sum := 0
 			for range 50 {
@@ -83,10 +88,33 @@ func TestWidthOfAPoolFollowsCapacity(t *testing.T) {
 			if mean := float64(sum) / 50; mean < 4 || mean > 12 {
 				t.Errorf("%s: mean limit %.1f for 5 places, from 5 s after the drop on", name, mean)
 			}
+			// And back, from a limit as low as it gets.
+			dependency.resize(1)
+			time.Sleep(20 * time.Second)
+			dependency.resize(20)
+			time.Sleep(20 * time.Second)
+			if n := l.Limit(); n < 14 || n > 40 {
+				t.Errorf("%s: limit %d for 20 places, after there was one", name, n)
+			}
 			stop()
 			workers.Wait()
 		})
 	}
+}
+
+func TestPoolEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = process(ctx, l, make(chan int), func(context.Context, int) error { return nil })
+		if !errors.Is(err, context.DeadlineExceeded) || l.Stats().Ledger.InFlight != 0 {
+			t.Errorf("%v, and %d in flight", err, l.Stats().Ledger.InFlight)
+		}
+	})
 }
 
 func TestWindowCountsPrimariesThatWaited(t *testing.T) {

@@ -174,7 +174,7 @@ var gradientFaults = []fault{
 	},
 	{
 		name: "limits grow by chance bursts", law: "fleets are fair", file: "gradient/step.go",
-		old: "	if s.unmet == 0 && s.n < freeShare*g.limit {", new: "	if s.unmet < 0 && s.n < freeShare*g.limit {",
+		old: "	if s.unmet == 0 && s.n < freeShare*math.Floor(g.limit) {", new: "	if s.unmet < 0 && s.n < freeShare*math.Floor(g.limit) {",
 	},
 	{
 		name: "there is no probe while a share is refused", law: "failures do not ratchet", file: "gradient/gradient.go",
