@@ -3,6 +3,7 @@ package limiter_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -95,6 +96,77 @@ func TestWidthOfAPoolFollowsCapacity(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			if n := l.Limit(); n < 14 || n > 40 {
 				t.Errorf("%s: limit %d for 20 places, after there was one", name, n)
+			}
+			stop()
+			workers.Wait()
+		})
+	}
+}
+
+// A service may become slower and larger at once, or faster, and no caller is ever refused.
+func TestPoolIsAsBusyAsItsDependencyAllows(t *testing.T) {
+	type step struct {
+		places  int
+		service time.Duration
+	}
+	const ms = time.Millisecond
+	for name, story := range map[string][]step{
+		"larger and slower":      {{5, 10 * ms}, {20, 20 * ms}},
+		"much larger and slower": {{4, 29 * ms}, {45, 53 * ms}},
+		"slower for a while":     {{20, 10 * ms}, {20, 40 * ms}, {20, 10 * ms}},
+		"smaller for a while":    {{3, 50 * ms}, {1, 50 * ms}, {3, 50 * ms}, {20, 10 * ms}},
+		"faster":                 {{20, 100 * ms}, {20, 10 * ms}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rand.New(rand.NewPCG(1, 2))
+			dependency := new(places)
+			var service time.Duration
+			done := 0
+			ctx, stop := context.WithCancel(context.Background())
+			var workers sync.WaitGroup
+			call := func() {
+				dependency.mu.Lock()
+				took := time.Duration(float64(service) * math.Exp(0.3*r.NormFloat64()-0.045))
+				dependency.mu.Unlock()
+				dependency.call(took)
+				dependency.mu.Lock()
+				done++
+				dependency.mu.Unlock()
+			}
+			dependency.resize(story[0].places)
+			for range 150 {
+				workers.Go(func() {
+					for {
+						p, err := l.Acquire(ctx, limiter.Primary)
+						if err != nil {
+							return
+						}
+						call()
+						p.Release(permit.Success)
+					}
+				})
+			}
+			for i, s := range story {
+				dependency.resize(s.places)
+				dependency.mu.Lock()
+				service = s.service
+				dependency.mu.Unlock()
+				time.Sleep(90 * time.Second)
+				dependency.mu.Lock()
+				before := done
+				dependency.mu.Unlock()
+				time.Sleep(30 * time.Second)
+				dependency.mu.Lock()
+				share := float64(done-before) / 30 * s.service.Seconds() / float64(s.places)
+				dependency.mu.Unlock()
+				// With few places a queue is most of what is in flight.
+				if n := l.Limit(); share < 0.9 || float64(n) > 2*float64(s.places)+4 {
+					t.Errorf("%s, step %d, %d places: %.2f busy, limit %d", name, i, s.places, share, n)
+				}
 			}
 			stop()
 			workers.Wait()
