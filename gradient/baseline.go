@@ -36,6 +36,9 @@ const (
 	slowerRise, leastRise = 10, 1.02
 	// With one in flight the throughput says little, so half of it must be gone.
 	aloneLost = 0.5
+	// A busy window that is faster by this share than the baseline, and beyond noise, is
+	// no window of that service any more.
+	fasterShare = 0.3
 	// From saturated windows the baseline is only ever lowered, and only half way: the
 	// queue may have been short by chance.
 	saturatedGain = 0.5
@@ -149,7 +152,7 @@ func (g *Gradient) learnOutside(at float64, s sample) {
 		// Noise alone makes half of all windows faster. Only what is beyond it counts, or
 		// the baseline would creep down where windows are small.
 		if below := s.q + b.deviation(s.samples) - b.q; below < 0 {
-			if below+(jumpDeviations-1)*b.deviation(s.samples) < -jumpShare*b.q {
+			if below+(jumpDeviations-1)*b.deviation(s.samples) < -fasterShare*b.q {
 				// The service has become faster, and how much is hidden by the queue. What
 				// was planned by its old latency may be minutes away.
 				g.schedule.next = min(g.schedule.next, at+1)
