@@ -4,7 +4,7 @@
 // What runs is the library itself, limiter.Limiter with gradient.Gradient, and not a
 // model of it. It reads the clock by time.Now, so a simulation lives in a bubble of
 // testing/synctest, whose clock moves only when the simulation sleeps: see
-// inBubble. One goroutine drives everything. It takes the next event, sleeps until
+// package bubble. One goroutine drives everything. It takes the next event, sleeps until
 // then, and calls the limit under test; there is no goroutine for a call, so a
 // minute of 15 000 calls a second takes seconds.
 //

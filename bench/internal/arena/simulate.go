@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/bench/internal/bubble"
 	"github.com/holdfast-go/holdfast/permit"
 )
 
@@ -37,7 +38,7 @@ type Options struct {
 // are no figures. It may run in any number of goroutines at the same time.
 func Simulate(s *Scenario, m *Maker, seed uint64, o Options) (*Figures, error) {
 	var figures *Figures
-	err := inBubble(func() error {
+	err := bubble.Run(func() error {
 		r, err := newRun(s, m, seed, o)
 		if err != nil {
 			return err

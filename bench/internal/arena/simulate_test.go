@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/bubble"
 )
 
 // short is the scenario with its phases cut to a length.
@@ -167,7 +169,7 @@ func TestBooksAreChecked(t *testing.T) {
 		"the clock is behind":    func(r *run) { r.now++ },
 		"a worker is missing":    func(r *run) { r.busy++ },
 	} {
-		err := inBubble(func() error {
+		err := bubble.Run(func() error {
 			r, err := newRun(short(t, "S7", time.Second), limitedTo(3), 1, Options{})
 			if err != nil {
 				return err

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/holdfast-go/holdfast/bench/internal/bubble"
 )
 
 // exponential is a service without memory: the one that queueing theory knows best.
@@ -82,7 +84,7 @@ func TestWaitingTimeOfTheory(t *testing.T) {
 // simulated is Simulate, with the run.
 func simulated(t *testing.T, s *Scenario, m *Maker, seed uint64) (f *Figures, r *run) {
 	t.Helper()
-	err := inBubble(func() (err error) {
+	err := bubble.Run(func() (err error) {
 		if r, err = newRun(s, m, seed, Options{}); err != nil {
 			return err
 		}

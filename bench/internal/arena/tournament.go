@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/bench/internal/bubble"
 )
 
 // Tournament is every contender in every scenario with every seed.
@@ -76,38 +77,15 @@ func (t *Tournament) Run(ctx context.Context) ([]Match, error) {
 		}
 		return 0
 	})
-	var (
-		workers sync.WaitGroup
-		next    atomic.Int64
-		stop    atomic.Bool // a channel of ctx would not belong to the bubbles
-		once    sync.Once
-		failure error
-	)
-	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
-	for range max(t.Parallel, 1) {
-		workers.Go(func() {
-			for !stop.Load() {
-				n := int(next.Add(1)) - 1
-				if n >= len(jobs) {
-					return
-				}
-				m, k := &matches[jobs[n].match], jobs[n].seed
-				f, err := Simulate(m.Scenario, m.Maker, t.Seeds[k], Options{Course: t.Course && k == 0, Stop: &stop, Calls: &t.calls})
-				if err != nil {
-					once.Do(func() {
-						failure = fmt.Errorf("%s in %s with seed %d: %w", m.Maker.Name, m.Scenario.ID, t.Seeds[k], err)
-					})
-					stop.Store(true)
-					return
-				}
-				m.Figures[k] = f // nobody else has this place
-				t.finished.Add(1)
-			}
-		})
-	}
-	workers.Wait()
-	if ctx.Err() != nil {
-		return matches, ctx.Err()
-	}
-	return matches, failure
+	err := bubble.Each(ctx, t.Parallel, len(jobs), func(i int, stop *atomic.Bool) error {
+		m, k := &matches[jobs[i].match], jobs[i].seed
+		f, err := Simulate(m.Scenario, m.Maker, t.Seeds[k], Options{Course: t.Course && k == 0, Stop: stop, Calls: &t.calls})
+		if err != nil {
+			return fmt.Errorf("%s in %s with seed %d: %w", m.Maker.Name, m.Scenario.ID, t.Seeds[k], err)
+		}
+		m.Figures[k] = f // nobody else has this place
+		t.finished.Add(1)
+		return nil
+	})
+	return matches, err
 }

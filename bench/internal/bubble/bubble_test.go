@@ -1,4 +1,4 @@
-package arena
+package bubble
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 )
 
 // The canary: what a simulation relies on, under each version of Go.
-func TestBubble(t *testing.T) {
+func TestRun(t *testing.T) {
 	wall := time.Now()
-	err := inBubble(func() error {
+	err := Run(func() error {
 		base := time.Now()
 		if want := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); !base.Equal(want) {
 			t.Errorf("the clock begins at %v, want %v", base, want)
@@ -32,12 +32,12 @@ func TestBubble(t *testing.T) {
 	}
 }
 
-func TestBubbleReturnsErrors(t *testing.T) {
+func TestRunReturnsErrors(t *testing.T) {
 	want := errors.New("no")
-	if err := inBubble(func() error { return want }); !errors.Is(err, want) {
+	if err := Run(func() error { return want }); !errors.Is(err, want) {
 		t.Errorf("got %v, want %v", err, want)
 	}
-	err := inBubble(func() error { panic("ouch") })
+	err := Run(func() error { panic("ouch") })
 	if err == nil || !strings.Contains(err.Error(), "ouch") {
 		t.Errorf("a panic came out as %v", err)
 	}
