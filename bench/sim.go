@@ -66,7 +66,11 @@ func (r *simReport) fill(ctx context.Context, o simOptions, stdout, stderr io.Wr
 	code := exitOK
 	for i, scale := range o.scales {
 		t := o.tournament(scale)
-		p := newSimProgress(stderr, t, i, len(o.scales))
+		title := "sim"
+		if n := len(o.scales); n > 1 {
+			title = fmt.Sprintf("sim %d/%d", i+1, n)
+		}
+		p := newSimProgress(stderr, title, t.Runs(), t.Parallel, t.Progress)
 		matches, err := t.Run(ctx)
 		p.end()
 		r.ElapsedSeconds = time.Since(began).Seconds()

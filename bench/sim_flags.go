@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/bench/internal/arena"
@@ -83,11 +84,10 @@ func parseSimFlags(args []string, w io.Writer) (simOptions, error) {
 	if o.makers, err = pickMakers(*limits); err != nil {
 		return simOptions{}, err
 	}
+	if o.seeds, err = pickSeeds(*seed, *seeds); err != nil {
+		return simOptions{}, err
+	}
 	switch {
-	case *seeds < 1 || *seeds > maxSeeds:
-		return simOptions{}, fmt.Errorf("bench: -seeds %d is not between 1 and %d", *seeds, maxSeeds)
-	case *seed > math.MaxUint64-maxSeeds:
-		return simOptions{}, fmt.Errorf("bench: -seed %d leaves no room for the others", *seed)
 	case o.parallel < 1 || o.parallel > maxParallel:
 		return simOptions{}, fmt.Errorf("bench: -parallel %d is not between 1 and %d", o.parallel, maxParallel)
 	case o.compare && scale != arena.Unscaled():
@@ -95,14 +95,26 @@ func parseSimFlags(args []string, w io.Writer) (simOptions, error) {
 	case o.compare && o.reportDir != "":
 		return simOptions{}, fmt.Errorf("bench: -scales draws nothing, and cannot be had with -report %q", o.reportDir)
 	}
-	for i := range *seeds {
-		o.seeds = append(o.seeds, *seed+uint64(i))
-	}
 	o.scales = []arena.Scale{scale}
 	if o.compare {
 		o.scales = comparedScales()
 	}
 	return o, validScale(scale)
+}
+
+// pickSeeds returns n seeds from the first on.
+func pickSeeds(first uint64, n int) ([]uint64, error) {
+	switch {
+	case n < 1 || n > maxSeeds:
+		return nil, fmt.Errorf("bench: -seeds %d is not between 1 and %d", n, maxSeeds)
+	case first > math.MaxUint64-maxSeeds:
+		return nil, fmt.Errorf("bench: -seed %d leaves no room for the others", first)
+	}
+	var seeds []uint64
+	for i := range n {
+		seeds = append(seeds, first+uint64(i))
+	}
+	return seeds, nil
 }
 
 // validScale names the first factor that makes no sense.
@@ -164,35 +176,40 @@ func pickScenarios(list string) ([]arena.Scenario, error) {
 
 // pickMakers returns the limits that are named, in their own order.
 func pickMakers(list string) ([]arena.Maker, error) {
-	all := arena.Makers()
+	return pickNamed("-limit", list, arena.Makers(), func(m *arena.Maker) string { return m.Name })
+}
+
+// pickNamed returns those of all that the list of a flag names, in their own order.
+func pickNamed[T any](flag, list string, all []T, name func(*T) string) ([]T, error) {
 	if list == "all" {
 		return all, nil
 	}
-	picked := make(map[string]bool)
-	for name := range strings.SplitSeq(list, ",") {
-		name = strings.TrimSpace(name)
-		for i := range all {
-			if all[i].Name == name {
-				picked[name] = true
-			}
+	picked := make([]bool, len(all))
+	for want := range strings.SplitSeq(list, ",") {
+		want = strings.TrimSpace(want)
+		i := slices.IndexFunc(all, func(x T) bool { return strings.EqualFold(name(&x), want) })
+		if i < 0 {
+			return nil, fmt.Errorf("bench: %s %q is none of %s and all", flag, want, strings.Join(names(all, name), ", "))
 		}
-		if !picked[name] {
-			return nil, fmt.Errorf("bench: -limit %q is none of %s and all", name, strings.Join(makerNames(), ", "))
-		}
+		picked[i] = true
 	}
-	var some []arena.Maker
-	for _, m := range all {
-		if picked[m.Name] {
-			some = append(some, m)
+	var some []T
+	for i := range all {
+		if picked[i] {
+			some = append(some, all[i])
 		}
 	}
 	return some, nil
 }
 
-func makerNames() []string {
-	var names []string
-	for _, m := range arena.Makers() {
-		names = append(names, m.Name)
+func names[T any](all []T, name func(*T) string) []string {
+	var list []string
+	for i := range all {
+		list = append(list, name(&all[i]))
 	}
-	return names
+	return list
+}
+
+func makerNames() []string {
+	return names(arena.Makers(), func(m *arena.Maker) string { return m.Name })
 }

@@ -5,33 +5,29 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"github.com/holdfast-go/holdfast/bench/internal/arena"
 )
 
 // reportEvery is how often progress is told where it is not drawn over.
 const reportEvery = 5 * time.Second
 
-// simProgress tells on stderr how far a tournament is: in one line that is drawn over
-// and over on a terminal, in a line now and then elsewhere.
+// simProgress tells on stderr how far many simulations are: in one line that is drawn
+// over and over on a terminal, in a line now and then elsewhere.
 type simProgress struct {
-	out        io.Writer
-	terminal   bool
-	tournament *arena.Tournament
-	title      string
-	began      time.Time
-	stop       chan struct{}
-	telling    sync.WaitGroup
+	out      io.Writer
+	terminal bool
+	title    string
+	runs     int
+	progress func() (runs int, share float64)
+	began    time.Time
+	stop     chan struct{}
+	telling  sync.WaitGroup
 }
 
-// newSimProgress begins to tell of a tournament, number i of n. Its end must be
-// called.
-func newSimProgress(out io.Writer, t *arena.Tournament, i, n int) *simProgress {
-	p := &simProgress{out: out, terminal: isTerminal(out), tournament: t, title: "sim", began: time.Now(), stop: make(chan struct{})}
-	if n > 1 {
-		p.title = fmt.Sprintf("sim %d/%d", i+1, n)
-	}
-	fmt.Fprintf(out, "%s: %d simulations, %d at a time\n", p.title, t.Runs(), t.Parallel)
+// newSimProgress begins to tell of so many simulations. Progress tells how many are
+// over, and which share of all calls has come. Its end must be called.
+func newSimProgress(out io.Writer, title string, runs, parallel int, progress func() (int, float64)) *simProgress {
+	p := &simProgress{out: out, terminal: isTerminal(out), title: title, runs: runs, progress: progress, began: time.Now(), stop: make(chan struct{})}
+	fmt.Fprintf(out, "%s: %d simulations, %d at a time\n", title, runs, parallel)
 	p.telling.Go(p.tell)
 	return p
 }
@@ -62,13 +58,13 @@ func (p *simProgress) tell() {
 
 // line says how far it is, and how long the rest may take.
 func (p *simProgress) line() string {
-	runs, done := p.tournament.Progress()
+	runs, done := p.progress()
 	left := ""
 	if done > 0.01 {
 		rest := time.Duration(float64(time.Since(p.began)) * (1 - done) / done)
 		left = fmt.Sprintf(", about %v left", rest.Round(time.Second))
 	}
-	return fmt.Sprintf("%s: %d of %d simulations, %.0f %% of the calls%s", p.title, runs, p.tournament.Runs(), 100*done, left)
+	return fmt.Sprintf("%s: %d of %d simulations, %.0f %% of the calls%s", p.title, runs, p.runs, 100*done, left)
 }
 
 // end ends it. Nothing is written after it.

@@ -28,3 +28,7 @@ func Run(f func() error) (err error) {
 	})
 	return err
 }
+
+// Settle, in a bubble, waits until every other goroutine of it waits for something:
+// what follows from this instant has then happened.
+func Settle() { synctest.Wait() }
