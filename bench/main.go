@@ -28,6 +28,14 @@
 // prints what it made of them. With -limit all its rivals meet the same calls; -report
 // draws how it went over time; -scales shows that nothing was tuned to the scenarios.
 //
+// In the same way
+//
+//	go run ./bench hedge
+//
+// runs hedging against replicas that queue, stall and slow down (package hedgearena), from
+// idle to overloaded, beside no hedging and the ways in which it is usually done, and tells
+// whether it ever made anything worse.
+//
 // Exit codes: 0, 1 if the run failed or a law was broken, 2 for bad flags, 3 if a
 // simulation ended well and the limit missed a target, 130 after Ctrl-C, when what
 // was finished is printed.
@@ -65,8 +73,13 @@ func main() {
 
 // run is the program, and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == "sim" {
-		return simulate(ctx, args[1:], stdout, stderr)
+	if len(args) > 0 {
+		switch args[0] {
+		case "sim":
+			return simulate(ctx, args[1:], stdout, stderr)
+		case "hedge":
+			return hedge(ctx, args[1:], stdout, stderr)
+		}
 	}
 	o, err := parseFlags(args, stderr)
 	switch {

@@ -25,34 +25,14 @@ func simulate(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
-	tables := stdout
-	var file *jsonFile
-	switch o.jsonPath {
-	case "":
-	case "-":
-		// The tables must not get between.
-		tables = stderr
-	default:
-		// Now, and not after minutes of work. So with the directory.
-		if file, err = createJSON(o.jsonPath); err != nil {
-			fmt.Fprintln(stderr, err)
-			return exitUsage
-		}
-	}
-	if o.reportDir != "" {
-		if err := course.Prepare(o.reportDir); err != nil {
-			fmt.Fprintf(stderr, "bench: -report: %v\n", err)
-			return exitUsage
-		}
+	out, err := openOutput(o.jsonPath, o.reportDir, stdout, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitUsage
 	}
 	r := newSimReport(o, time.Now())
-	code := r.fill(ctx, o, tables, stderr)
-	if o.jsonPath == "-" {
-		err = writeJSON(stdout, r)
-	} else if file != nil {
-		err = file.write(r)
-	}
-	if err != nil {
+	code := r.fill(ctx, o, out.tables, stderr)
+	if err := out.write(r); err != nil {
 		fmt.Fprintln(stderr, err)
 		return exitFailed
 	}
@@ -79,7 +59,7 @@ func (r *simReport) fill(ctx context.Context, o simOptions, stdout, stderr io.Wr
 			err = errors.Join(err, printMatches(stdout, t.Seeds, matches))
 		}
 		if o.reportDir != "" && ctx.Err() == nil && err == nil {
-			err = course.Write(o.reportDir, matches)
+			err = course.Write(o.reportDir, "Arena", simPages(matches))
 		}
 		switch {
 		case ctx.Err() != nil:

@@ -15,8 +15,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
-
-	"github.com/holdfast-go/holdfast/bench/internal/arena"
 )
 
 const (
@@ -25,39 +23,36 @@ const (
 	maxPoints = 900
 )
 
-// colors can be told apart by everybody (Okabe and Ito, 2008). The ideal is black.
+// colors can be told apart by everybody (Okabe and Ito, 2008).
 var colors = []color.Color{
 	color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff},
 	color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff},
 	color.RGBA{0x99, 0x99, 0x99, 0xff},
 }
 
-// curve is how a run went.
-type curve struct {
-	name   string
-	color  int // the same for a limit in all charts
-	course *arena.Course
+// Chart is one figure over time.
+type Chart struct {
+	Title, Unit string
+	// Log tells that the axis is one of logarithms, from 1 on.
+	Log bool
+	// Length is that of the axis of time.
+	Length time.Duration
+	// Curves are drawn so that the first lies above the others.
+	Curves []Curve
 }
 
-// chart is one figure over time.
-type chart struct {
-	title, unit string
-	series      func(*arena.Course) []float64
-	ideal       func(s *arena.Scenario, seconds float64) float64 // nil if there is none
-	log         bool
-}
-
-var charts = []chart{
-	{title: "Limit", unit: "calls", series: func(c *arena.Course) []float64 { return c.Limit }, log: true},
-	{title: "In flight", unit: "calls", series: func(c *arena.Course) []float64 { return c.InFlight }, log: true},
-	{title: "Good calls", unit: "a second", series: func(c *arena.Course) []float64 { return c.Good }, ideal: (*arena.Scenario).Ideal},
-	{title: "Median latency", unit: "ms", series: func(c *arena.Course) []float64 { return c.P50 }, log: true},
-	{title: "99th percentile of the latency", unit: "ms", series: func(c *arena.Course) []float64 { return c.P99 }, log: true},
+// Curve is how one run went.
+type Curve struct {
+	Name string
+	// Color is a number that means the same in all charts. Below 0 the curve is dashed
+	// and black: what ought to be.
+	Color      int
+	Seconds, Y []float64
 }
 
 // svg draws the chart as an element of a page.
-func (c chart) svg(s *arena.Scenario, curves []curve) (string, error) {
-	p, err := c.plot(s, curves)
+func (c *Chart) svg() (string, error) {
+	p, err := c.plot()
 	if err != nil {
 		return "", err
 	}
@@ -74,50 +69,41 @@ func (c chart) svg(s *arena.Scenario, curves []curve) (string, error) {
 	return strings.ReplaceAll(text, "font-family:Liberation Serif", "font-family:sans-serif"), nil
 }
 
-func (c chart) plot(s *arena.Scenario, curves []curve) (*plot.Plot, error) {
+func (c *Chart) plot() (*plot.Plot, error) {
 	p := plot.New()
-	p.Title.Text = c.title
-	p.X.Label.Text, p.Y.Label.Text = "seconds", c.unit
-	p.X.Tick.Marker = secondTicks(s.Length())
+	p.Title.Text = c.Title
+	p.X.Label.Text, p.Y.Label.Text = "seconds", c.Unit
+	p.X.Tick.Marker = secondTicks(c.Length)
 	p.Y.Min = 0
-	if c.log {
+	if c.Log {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 		p.Y.Min = 1
 	}
 	p.Legend.Top = true
 	p.Add(plotter.NewGrid())
-	lines := make([]*plotter.Line, len(curves))
-	for i, x := range slices.Backward(curves) { // ours comes first, and lies above the others
-		line, err := plotter.NewLine(c.points(x.course.Seconds, c.series(x.course)))
+	lines := make([]*plotter.Line, len(c.Curves))
+	for i, x := range slices.Backward(c.Curves) {
+		line, err := plotter.NewLine(c.points(x.Seconds, x.Y))
 		if err != nil {
 			return nil, err
 		}
-		line.Color, line.Width = colors[x.color%len(colors)], vg.Points(1)
+		line.Width = vg.Points(1)
+		if x.Color < 0 {
+			line.Dashes = plotutil.Dashes(1)
+		} else {
+			line.Color = colors[x.Color%len(colors)]
+		}
 		p.Add(line)
 		lines[i] = line
 	}
-	for i, x := range curves {
-		p.Legend.Add(x.name, lines[i])
+	for i, x := range c.Curves {
+		p.Legend.Add(x.Name, lines[i])
 	}
-	if c.ideal != nil {
-		seconds := curves[0].course.Seconds
-		ideal := make([]float64, len(seconds))
-		for i := range seconds {
-			ideal[i] = c.ideal(s, seconds[i])
-		}
-		line, err := plotter.NewLine(c.points(seconds, ideal))
-		if err != nil {
-			return nil, err
-		}
-		line.Width, line.Dashes = vg.Points(1), plotutil.Dashes(1)
-		p.Add(line)
-		p.Legend.Add("ideal", line)
-	}
-	p.X.Min, p.X.Max = 0, 1.12*s.Length().Seconds() // with room for the legend
+	p.X.Min, p.X.Max = 0, 1.12*c.Length.Seconds() // with room for the legend
 	if p.Y.Max <= p.Y.Min {
 		p.Y.Max = p.Y.Min + 1 // all of it lies on the axis
 	}
-	if c.log {
+	if c.Log {
 		p.Y.Max = math.Pow(10, math.Ceil(math.Log10(p.Y.Max))) // ends in a tick
 	}
 	return p, nil
@@ -139,7 +125,7 @@ func secondTicks(length time.Duration) plot.ConstantTicks {
 }
 
 // points thins a series out by the means of neighbours.
-func (c chart) points(x, y []float64) plotter.XYs {
+func (c *Chart) points(x, y []float64) plotter.XYs {
 	step := (len(x) + maxPoints - 1) / maxPoints
 	var points plotter.XYs
 	for i := 0; i < len(x); i += step {
@@ -149,7 +135,7 @@ func (c chart) points(x, y []float64) plotter.XYs {
 			sum += v
 		}
 		mean := sum / float64(end-i)
-		if c.log {
+		if c.Log {
 			mean = max(mean, 1) // an axis of logarithms has no 0
 		}
 		points = append(points, plotter.XY{X: x[i], Y: mean})

@@ -8,33 +8,25 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/holdfast-go/holdfast/bench/internal/arena"
 )
 
 // Everything is in the files: nothing is loaded from elsewhere.
 func TestWrite(t *testing.T) {
-	scenarios := arena.Scenarios()[:2]
-	for i := range scenarios {
-		for j := range scenarios[i].Phases {
-			scenarios[i].Phases[j].Length = 2 * time.Second
-		}
-	}
-	x := arena.Tournament{Scenarios: scenarios, Makers: arena.Makers()[:2], Seeds: []uint64{1}, Parallel: 2, Course: true}
-	matches, err := x.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	seconds := []float64{0, 1, 2}
+	charts := []Chart{{Title: "Good calls", Unit: "a second", Length: 2 * time.Second, Curves: []Curve{
+		{Name: "aimd", Seconds: seconds, Y: []float64{3, 2, 1}}, {Name: "ideal", Color: -1, Seconds: seconds, Y: []float64{3, 3, 3}},
+	}}}
+	pages := []Page{{File: "S1", Title: "S1 overload", Charts: charts}, {File: "S2", Title: "S2 <drop>", Lines: []string{"c 5"}, Note: "A note.", Charts: charts}}
 	dir := filepath.Join(t.TempDir(), "new", "report")
 	if err := Prepare(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(dir, matches); err != nil {
+	if err := Write(dir, "All of it", pages); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]string{
-		"index.html": {`href="S1.html"`, `href="S2.html"`},
-		"S2.html":    {"capacity drop", "Good calls", "ideal", "aimd", "c 5"},
+		"index.html": {"All of it", `href="S1.html"`, `href="S2.html"`},
+		"S2.html":    {"S2 &lt;drop&gt;", "Good calls", "ideal", "aimd", "c 5", "A note."},
 	} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -57,23 +49,24 @@ func TestWrite(t *testing.T) {
 
 // A chart is well-formed even where a curve lies on the axis.
 func TestChartOfNothing(t *testing.T) {
-	c := &arena.Course{Seconds: []float64{1, 2}, Good: []float64{0, 0}, Limit: []float64{0, 1}, InFlight: []float64{0, 0}, P50: []float64{0, 0}, P99: []float64{0, 0}}
-	s := arena.Scenarios()[0]
-	for _, x := range charts {
-		svg, err := x.svg(&s, []curve{{name: "none", course: c}})
-		if err != nil {
-			t.Fatalf("%s: %v", x.title, err)
-		}
-		d := xml.NewDecoder(strings.NewReader(svg))
-		for {
-			if _, err := d.Token(); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", x.title, err)
+	for _, y := range [][]float64{{0, 0}, {0, 1}} {
+		for _, log := range []bool{false, true} {
+			c := Chart{Title: "Nothing", Log: log, Length: 2 * time.Second, Curves: []Curve{{Name: "none", Seconds: []float64{1, 2}, Y: y}}}
+			svg, err := c.svg()
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if !strings.HasPrefix(svg, "<svg") {
-			t.Errorf("%s begins with %.20q", x.title, svg)
+			d := xml.NewDecoder(strings.NewReader(svg))
+			for {
+				if _, err := d.Token(); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !strings.HasPrefix(svg, "<svg") {
+				t.Errorf("it begins with %.20q", svg)
+			}
 		}
 	}
 }
@@ -93,7 +86,7 @@ func TestPoints(t *testing.T) {
 	for i := range x {
 		x[i] = float64(i)
 	}
-	p := chart{}.points(x, x)
+	p := (&Chart{}).points(x, x)
 	if len(p) > maxPoints || p[0].Y != 5 {
 		t.Errorf("%d points, the first at %v", len(p), p[0])
 	}

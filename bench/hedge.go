@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/course"
+)
+
+// hedge is the program after the word hedge, and returns its exit code.
+func hedge(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parseHedgeFlags(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(stderr, err)
+		return exitUsage
+	}
+	out, err := openOutput(o.jsonPath, o.reportDir, stdout, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitUsage
+	}
+	r := newHedgeReport(o, time.Now())
+	code := r.fill(ctx, o, out.tables, stderr)
+	if err := out.write(r); err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitFailed
+	}
+	return code
+}
+
+// fill runs everything and prints it, and returns the exit code. Whatever it returns,
+// the report has what was finished.
+func (r *hedgeReport) fill(ctx context.Context, o hedgeOptions, stdout, stderr io.Writer) int {
+	began := time.Now()
+	s := o.sweep()
+	rows := s.Rows()
+	runs := len(rows) * len(s.Seeds)
+	p := newSimProgress(stderr, "hedge", runs, s.Parallel, func() (int, float64) { return s.Progress(rows) })
+	failure := s.Run(ctx, rows)
+	p.end()
+	r.ElapsedSeconds = time.Since(began).Seconds()
+	r.add(rows)
+	err := errors.Join(printRows(stdout, rows), r.printVerdict(stdout))
+	if o.reportDir != "" && failure == nil && err == nil {
+		err = course.Write(o.reportDir, "Hedging", hedgePages(rows))
+	}
+	switch {
+	case ctx.Err() != nil:
+		r.Interrupted = true
+		done, _ := s.Progress(rows)
+		fmt.Fprintf(stderr, "bench: interrupted: %d of %d simulations were finished\n", done, runs)
+		return exitInterrupted
+	case failure != nil || err != nil:
+		fmt.Fprintln(stderr, "bench:", errors.Join(failure, err))
+		return exitFailed
+	case !r.Verdict.TargetsMet:
+		return exitMissed
+	}
+	return exitOK
+}

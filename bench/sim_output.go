@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/holdfast-go/holdfast/bench/internal/course"
+)
+
+// simOutput is where the results of simulations go.
+type simOutput struct {
+	tables io.Writer
+	json   io.Writer // nil unless the report goes to standard output
+	file   *jsonFile // nil unless it goes to a file
+}
+
+// openOutput opens the file of -json and makes the directory of -report, either of which
+// may be empty: now, and not after minutes of work.
+func openOutput(jsonPath, reportDir string, stdout, stderr io.Writer) (simOutput, error) {
+	o := simOutput{tables: stdout}
+	switch jsonPath {
+	case "":
+	case "-":
+		// The tables must not get between.
+		o.tables, o.json = stderr, stdout
+	default:
+		var err error
+		if o.file, err = createJSON(jsonPath); err != nil {
+			return simOutput{}, err
+		}
+	}
+	if reportDir != "" {
+		if err := course.Prepare(reportDir); err != nil {
+			return simOutput{}, fmt.Errorf("bench: -report: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// write writes the report, if it was asked for.
+func (o simOutput) write(report any) error {
+	switch {
+	case o.json != nil:
+		return writeJSON(o.json, report)
+	case o.file != nil:
+		return o.file.write(report)
+	}
+	return nil
+}
