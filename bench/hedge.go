@@ -6,10 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/course"
 )
+
+// gcPercent is how much garbage there may be, as a share of what lives: a third of the time
+// goes without it.
+const gcPercent = 400
 
 // hedge is the program after the word hedge, and returns its exit code.
 func hedge(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -43,6 +48,8 @@ func (r *hedgeReport) fill(ctx context.Context, o hedgeOptions, stdout, stderr i
 	rows := s.Rows()
 	runs := len(rows) * len(s.Seeds)
 	p := newSimProgress(stderr, "hedge", runs, s.Parallel, func() (int, float64) { return s.Progress(rows) })
+	// Calls leave a lot of small garbage and little that stays.
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	failure := s.Run(ctx, rows)
 	p.end()
 	r.ElapsedSeconds = time.Since(began).Seconds()

@@ -56,6 +56,7 @@ func parseHedgeFlags(args []string, w io.Writer) (hedgeOptions, error) {
 	mode := f.String("mode", "all", "what becomes of a call without a permit: "+listed(names(modes, modeName)))
 	seeds := f.Int("seeds", 10, "how many seeds each simulation is run with; targets are judged on the median")
 	seed := f.Uint64("seed", 1, "the first seed")
+	long := f.Float64("long", 1, "`factor` of how long all phases but the first are: chance is less in longer ones")
 	f.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "simulations that run at the same time")
 	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`, or to standard output if it is -")
 	f.StringVar(&o.reportDir, "report", "", "also draw the first seed over time, into HTML files in this `directory`")
@@ -71,6 +72,9 @@ func parseHedgeFlags(args []string, w io.Writer) (hedgeOptions, error) {
 	if f.NArg() > 0 {
 		return hedgeOptions{}, fmt.Errorf("bench: unexpected argument %q", f.Arg(0))
 	}
+	if !(*long >= minScale && *long <= maxScale) {
+		return hedgeOptions{}, fmt.Errorf("bench: -long %v is not between %v and %v", *long, minScale, maxScale)
+	}
 	var errs [6]error
 	o.scenarios, errs[0] = pickNamed("-scenario", *scenarios, hedgearena.Scenarios(), scenarioName)
 	o.policies, errs[1] = pickNamed("-policy", *policies, hedgearena.Policies(), policyName)
@@ -82,6 +86,9 @@ func parseHedgeFlags(args []string, w io.Writer) (hedgeOptions, error) {
 		if err != nil {
 			return hedgeOptions{}, err
 		}
+	}
+	for i := range o.scenarios {
+		o.scenarios[i] = o.scenarios[i].Longer(*long)
 	}
 	if o.parallel < 1 || o.parallel > maxParallel {
 		return hedgeOptions{}, fmt.Errorf("bench: -parallel %d is not between 1 and %d", o.parallel, maxParallel)

@@ -53,18 +53,23 @@ type hedgeRun struct {
 // hedgeTarget is what became of a target, on the median of the seeds.
 type hedgeTarget struct {
 	Target string `json:"target"`
-	// Value is null if it was never reached.
-	Value      *float64 `json:"value"`
-	Met        bool     `json:"met"`
-	StretchMet bool     `json:"stretch_met"`
+	// Value is null if it was never reached, and Error the standard error of it.
+	Value *float64 `json:"value"`
+	Error float64  `json:"error"`
+	Met   bool     `json:"met"`
+	// ClearlyMissed tells that it is missed by more than two standard errors.
+	ClearlyMissed bool `json:"clearly_missed"`
+	StretchMet    bool `json:"stretch_met"`
 }
 
 // hedgeVerdict is about the policy of the library.
 type hedgeVerdict struct {
 	Targets int `json:"targets"`
 	Met     int `json:"met"`
-	// Missed names each target that was missed.
-	Missed []string `json:"missed"`
+	// Missed names each target that was missed, and ClearlyMissed counts those of them that
+	// were by more than two standard errors.
+	Missed        []string `json:"missed"`
+	ClearlyMissed int      `json:"clearly_missed"`
 	// Complete tells that every seed was finished of each row that is judged, and of what
 	// it is compared with; without it nothing was met.
 	Complete   bool `json:"complete"`
@@ -104,6 +109,9 @@ func (r *hedgeReport) add(rows []*hedgearena.Row) {
 		for _, j := range row.Judge() {
 			x.Targets = append(x.Targets, newHedgeTarget(j))
 			v.Targets++
+			if j.Clear {
+				v.ClearlyMissed++
+			}
 			if j.Met {
 				v.Met++
 			} else {
@@ -117,7 +125,7 @@ func (r *hedgeReport) add(rows []*hedgearena.Row) {
 }
 
 func newHedgeTarget(j hedgearena.Judgement) hedgeTarget {
-	t := hedgeTarget{Target: j.What, Met: j.Met, StretchMet: j.Stretched}
+	t := hedgeTarget{Target: j.What, Error: j.Error, Met: j.Met, ClearlyMissed: j.Clear, StretchMet: j.Stretched}
 	if !math.IsInf(j.Value, 0) && !math.IsNaN(j.Value) {
 		t.Value = &j.Value
 	}

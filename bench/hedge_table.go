@@ -30,7 +30,7 @@ func printRows(w io.Writer, rows []*hedgearena.Row) error {
 }
 
 // printHedging prints the rows of one scenario: medians of the seeds, and the median
-// differences from the base, with the worst seed after a stroke.
+// differences from the base with their standard errors.
 func printHedging(w io.Writer, rows []*hedgearena.Row) error {
 	s := rows[0].Scenario
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r *hedgearena.Row) bool { return len(r.Finished()) == 0 })
@@ -45,7 +45,7 @@ func printHedging(w io.Writer, rows []*hedgearena.Row) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	// As in writeTable: cells of one width look as if they were on the left.
-	fmt.Fprintf(t, "load\t%-*s\t%-*s\tp50 ms\tp99\tp99.9\tfailed %%\textra %%\twon\tΔ failed\tΔ p99 %%\t  skipped; targets\n", limits, "limit", policies, "policy")
+	fmt.Fprintf(t, "load\t%-*s\t%-*s\tp50 ms\tp99\tp99.9\tfailed %%\textra %%\twon\tΔ failed\tΔ p99 %%\t%s  skipped; targets\n", limits, "limit", policies, "policy", pick(s.Troubled(), "s to 95 %\t", ""))
 	for i, r := range rows {
 		load := ""
 		if i == 0 || rows[i-1].Load != r.Load {
@@ -85,16 +85,21 @@ func hedgeCells(r *hedgearena.Row) []string {
 	extra := m(func(f *hedgearena.PhaseFigures) float64 { return float64(f.Extra) })
 	won := m(func(f *hedgearena.PhaseFigures) float64 { return share(int(f.Won), max(f.Extra, 1)) })
 	d, ok := r.Difference()
-	return []string{
+	c := []string{
 		ms(m(func(f *hedgearena.PhaseFigures) float64 { return f.P50 })),
 		ms(m(func(f *hedgearena.PhaseFigures) float64 { return f.P99 })),
 		ms(m(func(f *hedgearena.PhaseFigures) float64 { return f.P999 })),
 		fmt.Sprintf("%.2f", m(func(f *hedgearena.PhaseFigures) float64 { return f.FailedPercent })),
 		fmt.Sprintf("%.2f", m(func(f *hedgearena.PhaseFigures) float64 { return f.ExtraPercent })),
 		optional(won > 0 && extra > 0, fmt.Sprintf("%.0f %%", won)),
-		optional(ok, fmt.Sprintf("%+.2f/%+.2f", d.Failed, d.FailedWorst)),
-		optional(ok, fmt.Sprintf("%+.1f/%+.1f", d.P99, d.P99Worst)),
+		optional(ok, fmt.Sprintf("%+.2f ±%.2f", d.Failed, d.FailedError)),
+		optional(ok, fmt.Sprintf("%+.1f ±%.1f", d.P99, d.P99Error)),
 	}
+	if r.Scenario.Troubled() {
+		last := func(f *hedgearena.Figures) float64 { return hedgearena.Recovery.Of(f, "") }
+		c = append(c, sooner(r.MedianOf(last)))
+	}
+	return c
 }
 
 // hedgeNotes are the reasons of the hedges that were not sent, as shares of those that
@@ -134,9 +139,9 @@ func hedgeValue(j hedgearena.Judgement) string {
 	case math.IsInf(j.Value, 0):
 		return "never"
 	case j.Law:
-		return fmt.Sprintf("%+.2f", j.Value)
+		return fmt.Sprintf("%+.2f ± %.2f", j.Value, j.Error)
 	}
-	return fmt.Sprintf("%.2f", j.Value)
+	return fmt.Sprintf("%.2f ± %.2f", j.Value, j.Error)
 }
 
 // printVerdict prints what the run comes to.
@@ -146,6 +151,9 @@ func (r *hedgeReport) printVerdict(w io.Writer) error {
 	fmt.Fprintf(&b, "\nseeds %d to %d; %.0f s on %s %s/%s, %d CPUs\n", r.Seeds[0], r.Seeds[len(r.Seeds)-1], r.ElapsedSeconds, r.Go, r.OS, r.Arch, r.CPUs)
 	if v.Targets > 0 {
 		fmt.Fprintf(&b, "targets of %s, on the median of the seeds: %d of %d met%s\n", hedgearena.OurName, v.Met, v.Targets, pick(v.Complete, "", "; there are seeds that were not finished"))
+	}
+	if len(v.Missed) > 0 {
+		fmt.Fprintf(&b, "%d of %d missed by more than two standard errors\n", v.ClearlyMissed, len(v.Missed))
 	}
 	for _, m := range v.Missed {
 		fmt.Fprintf(&b, "missed: %s\n", m)

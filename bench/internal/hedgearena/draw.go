@@ -1,15 +1,12 @@
 package hedgearena
 
-import "math"
-
 // draws are the random numbers of a seed. They hang on the numbers of the call and of
 // the attempt, and not on the order in which they are asked for: so every policy
 // meets the same service times, whatever it sends besides.
 type draws struct {
 	seed     uint64
 	replicas int
-	sigma    float64
-	p50      float64
+	law      func(u float64) float64 // the service time by its quantile
 }
 
 // What a number is drawn for.
@@ -42,8 +39,7 @@ func (d *draws) uniform(what, call, attempt int) float64 {
 
 // service is how long the attempt takes in a slot, in seconds.
 func (d *draws) service(call, attempt int) float64 {
-	u := d.uniform(drawService, call, attempt)
-	return d.p50 * math.Exp(d.sigma*math.Sqrt2*math.Erfinv(2*u-1))
+	return d.law(d.uniform(drawService, call, attempt))
 }
 
 // replica is where the attempt goes: at random, and each attempt of a call elsewhere as

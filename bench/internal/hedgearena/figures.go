@@ -140,7 +140,11 @@ func (f *PhaseFigures) rates(latency *hdrhistogram.Histogram) {
 	}
 }
 
-func milliseconds(us int64) float64 { return float64(us) / 1000 }
+// milliseconds takes microseconds of a histogram, whose buckets end a little beyond what was
+// put into them.
+func milliseconds(us int64) float64 {
+	return min(float64(us)/1000, float64(timeout.Microseconds())/1000)
+}
 
 // secondsTo is when the first second began whose calls ended well.
 func secondsTo(ticks []tickCount) float64 {

@@ -14,6 +14,8 @@ type Policy struct {
 	About string `json:"about"`
 	// Alone tells that it asks no limiter. It is then run without a limit only.
 	Alone bool `json:"alone"`
+	// Limited tells that it is something else without a limit. It is run behind one only.
+	Limited bool `json:"limited"`
 
 	new func(setup) (caller, error)
 }
@@ -69,7 +71,7 @@ func Policies() []Policy {
 		{Name: "budget", Alone: true, About: "the library without gates and limit: quantile delay and budget", new: library(func(_ setup, c *hedgedlimit.Config) {
 			ungated(c)
 		})},
-		{Name: "limiter", About: "the library without gates and budget: quantile delay behind the limit", new: library(func(_ setup, c *hedgedlimit.Config) {
+		{Name: "limiter", Limited: true, About: "the library without gates and budget: quantile delay behind the limit", new: library(func(_ setup, c *hedgedlimit.Config) {
 			ungated(c)
 			c.Budget = hedgedlimit.Unlimited
 		})},

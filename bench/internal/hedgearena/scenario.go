@@ -52,22 +52,24 @@ type LogNormal struct {
 	P99 float64 `json:"p99_seconds"`
 }
 
-// z99 and z95 are the quantiles of the normal distribution.
-const (
-	z99 = 2.3263478740408408
-	z95 = 1.6448536269514722
-)
+// z99 is a quantile of the normal distribution.
+const z99 = 2.3263478740408408
 
 func (l LogNormal) sigma() float64 { return math.Log(l.P99/l.P50) / z99 }
+
+// quantile is the time in seconds that a share u of the attempts does not exceed.
+func (l LogNormal) quantile(u float64) float64 {
+	return l.P50 * math.Exp(l.sigma()*math.Sqrt2*math.Erfinv(2*u-1))
+}
 
 // Mean is in seconds.
 func (l LogNormal) Mean() float64 { return l.P50 * math.Exp(l.sigma()*l.sigma()/2) }
 
 // P95 is in seconds.
-func (l LogNormal) P95() float64 { return l.P50 * math.Exp(l.sigma()*z95) }
+func (l LogNormal) P95() float64 { return l.quantile(0.95) }
 
-// Freeze is how replicas stand still: for a time, at random instants a mean time
-// between the end of one and the beginning of the next.
+// Freeze is how replicas stand still: for a time, with a mean time between the end of one
+// and the beginning of the next.
 type Freeze struct {
 	For   time.Duration `json:"for_ns"`
 	Every time.Duration `json:"every_ns"`
@@ -96,6 +98,10 @@ func (p *Phase) load(sweep float64) float64 {
 	return sweep * orOne(p.Times)
 }
 
+// Troubled tells that something happens in the course of it and ends, so that there is a
+// recovery to see.
+func (s *Scenario) Troubled() bool { return len(s.Phases) > 2 }
+
 // Calls is about how many calls come.
 func (s *Scenario) Calls(load float64) float64 {
 	sum := 0.0
@@ -112,6 +118,16 @@ func (s *Scenario) Length() time.Duration {
 		sum += s.Phases[i].Length
 	}
 	return sum
+}
+
+// Longer returns the scenario with all phases but the first longer by a factor.
+func (s Scenario) Longer(factor float64) Scenario {
+	phases := append([]Phase(nil), s.Phases...)
+	for i := 1; i < len(phases); i++ {
+		phases[i].Length = time.Duration(factor * float64(phases[i].Length)).Round(tick)
+	}
+	s.Phases = phases
+	return s
 }
 
 // String describes the scenario in a line.

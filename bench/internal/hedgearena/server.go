@@ -151,7 +151,8 @@ func (s *server) thaw(i int) {
 	r.begin()
 }
 
-// freezer freezes the replicas named, again and again, until stop is closed.
+// freezer freezes the replicas named, again and again, until stop is closed. What lies
+// between is even from half to one and a half of the mean.
 func (s *server) freezer(f Freeze, rng *rand.Rand, stop <-chan struct{}, replicas ...int) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -164,7 +165,7 @@ func (s *server) freezer(f Freeze, rng *rand.Rand, stop <-chan struct{}, replica
 			return false
 		}
 	}
-	for pause(seconds(rng.ExpFloat64() * f.Every.Seconds())) {
+	for pause(seconds((0.5 + rng.Float64()) * f.Every.Seconds())) {
 		for _, i := range replicas {
 			s.freeze(i)
 		}

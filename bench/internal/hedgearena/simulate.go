@@ -95,7 +95,7 @@ func newRun(c Case, seed uint64, o Options) (*run, error) {
 	s := c.Scenario
 	r := &run{
 		Case: c, options: o, seed: seed,
-		draws:    &draws{seed: mix(seed), replicas: s.Replicas, sigma: s.Service.sigma(), p50: s.Service.P50},
+		draws:    &draws{seed: mix(seed), replicas: s.Replicas, law: s.Service.quantile},
 		arrivals: rand.New(rand.NewPCG(seed, 1)),
 		server:   newServer(s),
 		record:   newRecorder(s),

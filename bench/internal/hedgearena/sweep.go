@@ -79,6 +79,8 @@ func (s *Sweep) block(c Case) []*Row {
 			switch {
 			case p.Alone:
 				picked = picked && c.Limit.None()
+			case p.Limited:
+				picked = picked && asked && !c.Limit.None()
 			default:
 				picked = picked && asked
 			}

@@ -17,8 +17,8 @@ const (
 	Recovery     Metric = "s to 95 % good"
 )
 
-// of returns the figure. What was never reached is infinite.
-func (m Metric) of(f *Figures, phase string) float64 {
+// Of returns the figure of a phase, and of all but the first if that is empty. What was never reached is infinite.
+func (m Metric) Of(f *Figures, phase string) float64 {
 	p := &f.Total
 	for i := range f.Phases {
 		if f.Phases[i].Name == phase {
