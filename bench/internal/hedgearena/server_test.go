@@ -47,9 +47,9 @@ func wantTook(t *testing.T, what string, end func() (time.Duration, error), want
 
 func TestServerIsFirstComeFirstServed(t *testing.T) {
 	inServer(t, false, func(s *server) {
-		a := serving(t.Context(), s, 3*time.Second)
-		b := serving(t.Context(), s, 2*time.Second)
-		c := serving(t.Context(), s, time.Second)
+		a := serving(context.Background(), s, 3*time.Second)
+		b := serving(context.Background(), s, 2*time.Second)
+		c := serving(context.Background(), s, time.Second)
 		wantTook(t, "the first", a, 3*time.Second)
 		wantTook(t, "the second", b, 5*time.Second)
 		wantTook(t, "the third", c, 6*time.Second)

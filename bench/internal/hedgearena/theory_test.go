@@ -20,7 +20,7 @@ func erlangC(c int, a float64) float64 {
 // of the traffic. The mean time in it is that of Erlang for many slots and a service
 // without memory, and that of Pollaczek and Khinchine for one slot and any service.
 func TestWaitingTimeOfTheory(t *testing.T) {
-	const s, duration = 0.010, 400 * time.Second
+	const s, calls = 0.010, 200_000
 	exponential := func(u float64) float64 { return -s * math.Log(1-u) }
 	constant := func(float64) float64 { return s }
 	law := LogNormal{P50: 0.008, P99: 0.030}
@@ -44,10 +44,11 @@ func TestWaitingTimeOfTheory(t *testing.T) {
 			// The capacity is that of the law in the scenario, so the mean must be the same.
 			x := law
 			x.P50, x.P99 = law.P50*tt.mean/law.Mean(), law.P99*tt.mean/law.Mean()
-			scenario := &Scenario{ID: "T", Replicas: 2, Slots: tt.slots, Service: x, Phases: []Phase{{Name: "all", Length: duration}}}
+			scenario := &Scenario{ID: "T", Replicas: 2, Slots: tt.slots, Service: x, Phases: []Phase{{Name: "all"}}}
+			scenario.Phases[0].Length = time.Duration(calls/(tt.load*scenario.Capacity())) * time.Second
 			f, r := simulated(t, newCase(t, scenario, tt.load, "none", "", NoneName), 1, func(r *run) { r.draws.law = tt.law })
 			near(t, "mean time in the system", r.record.phases[0].latency.Mean()/1e6, tt.mean+tt.wait, tt.tolerance)
-			near(t, "calls", float64(f.Calls), tt.load*scenario.Capacity()*duration.Seconds(), 0.015)
+			near(t, "calls", float64(f.Calls), calls, 0.015)
 		})
 	}
 }
