@@ -77,6 +77,7 @@ func TestServerAndCancelledWork(t *testing.T) {
 				}
 			}
 			wantTook(t, "what came after", third, tt.third)
+			bubble.Settle()
 			if s.came != 3 || s.served != tt.served || s.dropped != 3-tt.served {
 				t.Errorf("of %d attempts %d were served and %d dropped", s.came, s.served, s.dropped)
 			}

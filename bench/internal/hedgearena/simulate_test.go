@@ -28,7 +28,7 @@ func cases(t *testing.T, s *Scenario, load float64) []Case {
 // A seed is a run: the same figures every time, whoever else runs at the same time, and
 // others for another seed.
 func TestSameSeedSameFigures(t *testing.T) {
-	for _, c := range cases(t, find(t, "H3", time.Second), 0.9) {
+	for _, c := range cases(t, find(t, "H3", 500*time.Millisecond), 0.9) {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
 			first := mustSimulate(t, c, 1)
@@ -44,7 +44,7 @@ func TestSameSeedSameFigures(t *testing.T) {
 
 // Every policy meets the same calls, which come at the same times.
 func TestSameCallsForAll(t *testing.T) {
-	for _, s := range []*Scenario{find(t, "H2", time.Second), find(t, "T1", 300*time.Millisecond)} {
+	for _, s := range []*Scenario{find(t, "H2", 500*time.Millisecond), find(t, "T1", 200*time.Millisecond)} {
 		var want []int
 		for _, c := range cases(t, s, 0.6) {
 			_, r := simulated(t, c, 3, nil)
