@@ -84,6 +84,7 @@ func experiments() []experiment {
 			algorithm: gradientLimit,
 			hedging: func(c *hedgedlimit.Config) error {
 				c.Losers = hedgedlimit.Drain(drainBound)
+				c.Gates = nil // the defaults
 				return learntDelay(c)
 			},
 		},
@@ -127,6 +128,7 @@ func (e experiment) configure(rec *recorder) func(host string, c *hedgedlimit.Co
 		}
 		rec.limitWas(c.Limiter.Limit())
 		c.OnAttempt = rec.attemptEnded
+		c.Gates = hedgedlimit.NoGates // the rows show what budget and limit do by themselves
 		c.Losers = hedgedlimit.Cancel()
 		return e.hedging(c)
 	}

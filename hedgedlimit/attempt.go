@@ -11,19 +11,22 @@ import (
 )
 
 // An Attempt tells the function what it is run as. It is a small value and may be
-// copied; its methods may be called from any goroutine.
+// copied and kept; its methods may be called from any goroutine.
 type Attempt struct {
-	attempt *attempt
+	attempt    *attempt
+	generation uint32 // of the record that attempt is in; see record
+	number     int
+	permit     limiter.Permit
 }
 
 // Number is 1 for the primary, 2 for the attempt after it, and so on.
-func (a Attempt) Number() int { return a.attempt.number }
+func (a Attempt) Number() int { return a.number }
 
 // Kind is limiter.Primary, limiter.Hedge or limiter.Retry.
-func (a Attempt) Kind() limiter.Kind { return a.attempt.kind }
+func (a Attempt) Kind() limiter.Kind { return a.permit.Kind() }
 
 // Grant tells what the ledger showed when this attempt took its permit.
-func (a Attempt) Grant() permit.Grant { return a.attempt.grant }
+func (a Attempt) Grant() permit.Grant { return a.permit.Grant() }
 
 // Hold keeps the attempt from ending when its function returns: its permit stays
 // out, and its context stays alive, until the returned function has been called.
@@ -38,9 +41,10 @@ func (a Attempt) Grant() permit.Grant { return a.attempt.grant }
 // whoever takes one must see to its end.
 func (a Attempt) Hold() (release func(permit.Outcome)) {
 	t := a.attempt
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.holds == 0 {
+	c := t.call
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.generation != a.generation || t.holds == 0 {
 		panic("hedgedlimit: Hold after the attempt has ended")
 	}
 	t.holds++
@@ -54,14 +58,16 @@ func (a Attempt) Hold() (release func(permit.Outcome)) {
 //
 // It ends when holds has come down to 0; then, and only then, its permit is
 // released. One hold is the run itself. It is dropped when fn has failed, when
-// the caller has taken the result, or when the result has been discarded.
+// the caller has taken the result, or when the result has been discarded. One is
+// the linger of a loser.
 type attempt struct {
+	call *call // immutable
+
 	// Immutable after launch.
-	call    *call
 	number  int
 	kind    limiter.Kind
+	why     Start
 	permit  limiter.Permit
-	grant   permit.Grant
 	granted time.Time
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -74,278 +80,108 @@ type attempt struct {
 
 	// Written by the goroutine of the attempt before it reports, and read by
 	// others only after: the lock of the call orders the two.
-	err        error
 	verdict    Verdict
 	panicked   bool
+	pushed     bool // the other side said when to come again: pushback
+	pushback   time.Duration
+	err        error
 	panicValue any
 
-	// mu is a leaf; it may be taken while call.mu is held.
-	mu sync.Mutex
-	// Guarded by mu.
+	// Guarded by call.mu.
 
-	holds    int            // Invariant: holds > 0 ⇔ the permit is held.
+	beaten   bool // it was decided for another reason than the end of the caller's context
+	won      bool
+	lingers  bool           // one of the holds is that of timer
 	outcome  permit.Outcome // of fn
 	held     permit.Outcome // of the holds: the first that is not Success, or Success
-	returned time.Time      // when fn returned; zero while it runs
-	decided  time.Time      // when the call was decided without it; zero before
-	beaten   bool           // it was decided for another reason than the end of the caller's context
-	canceled time.Time      // when its context was cancelled because it was beaten; zero before
-	won      bool
-	drain    *time.Timer // cancels a loser that drains too long
+	final    permit.Outcome // with which the permit was released
+	holds    int            // Invariant: holds > 0 ⇔ the permit is held.
+	returned instant        // when fn returned; 0 while it runs
+	decided  instant        // when the call was decided without it; 0 before
+	canceled instant        // when its context was cancelled because it was beaten; 0 before
+	ended    instant        // when it ended, if it lost or somebody is to be told; 0 before
+	timer    *time.Timer    // cancels a loser that drains too long, or ends its linger
+	next     *attempt       // in the list of reports; the caller's once it has looked
 }
 
-// main is the goroutine of the attempt. What follows fn is deferred, so that it
-// happens after a panic and runtime.Goexit too.
-func (t *attempt) main() {
-	defer t.report()
-	t.run()
+// instant is a time since the grant of an attempt in ns, and 1 more, so that 0 is
+// none. It takes a third of the room of a time.Time.
+type instant int64
+
+func (t *attempt) instant(at time.Time) instant { return instant(max(at.Sub(t.granted), 0)) + 1 }
+
+// at returns the time of an instant, and the zero Time of none.
+func (t *attempt) at(i instant) time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return t.granted.Add(time.Duration(i - 1))
 }
 
-// run calls fn and notes how it ended.
-func (t *attempt) run() {
-	finished := false
-	defer func() {
-		switch v := recover(); {
-		case v != nil:
-			t.panicked, t.panicValue = true, v
-			t.call.hedger.panicked(v)
-		case !finished:
-			t.err, t.verdict = ErrGoexit, Fatal
-		}
-	}()
-	// If fn, or a classifier after it, does not return normally, its end is noted
-	// with nothing learnt.
-	o := permit.Ignored
-	defer func() { t.noteReturn(o) }()
-	t.err = t.call.invoke(t.ctx, Attempt{attempt: t})
-	if t.err == nil {
-		o = permit.Success
-	} else {
-		t.verdict = t.call.hedger.config.Classify(t.err)
-		o = t.call.hedger.config.Limiter.Classify(t.err)
-	}
-	finished = true
-}
-
-// noteReturn notes that fn has returned and shows the latency to the delay.
-func (t *attempt) noteReturn(o permit.Outcome) {
-	now := time.Now()
-	callerErr := t.call.ctxErr() // outside the lock: the context may be the user's code
-	t.mu.Lock()
-	t.returned = now
-	switch {
-	case o == permit.Success:
-		// However late, it is a full sample.
-	case !t.canceled.IsZero():
-		// It was stopped by us: whatever error it made of that says nothing about
-		// the other side.
-		o = permit.Canceled
-	case t.beaten:
-		// A loser that ran into the caller's deadline while it was drained: the
-		// call had its answer in time.
-		if o == permit.Expired {
-			o = permit.Canceled
-		}
-	case callerErr == nil || o == permit.Overload:
-	case errors.Is(callerErr, context.DeadlineExceeded):
-		// Whatever it was that the attempt called this: the call was too slow.
-		o = permit.Expired
-	case o == permit.Ignored:
-		o = permit.Canceled
-	}
-	t.outcome = o
-	latency, censored := t.latencyLocked()
-	t.mu.Unlock()
-	if t.kind == limiter.Primary {
-		t.call.hedger.config.Delay.observe(now, latency, censored)
-	}
-}
-
-// latencyLocked returns the latency of an attempt whose function has returned,
-// and whether it is only a lower bound. t.mu must be held.
-func (t *attempt) latencyLocked() (latency time.Duration, censored bool) {
-	end := t.returned
-	if t.outcome == permit.Canceled && !t.canceled.IsZero() {
-		end = t.canceled // from there on it was not service any more
-	}
-	return end.Sub(t.granted), t.outcome != permit.Success
-}
-
-// report ends the run. An attempt that failed is over, so its permit comes back
-// before the caller hears of it: the next attempt may need it.
-func (t *attempt) report() {
-	defer t.handOver() // also if a callback of the user calls Goexit
-	if t.failed() {
-		t.drop(permit.Success)
-	}
-}
-
-// handOver hands the end of fn to the caller's goroutine, or sees to it here if the
-// call was decided before.
-func (t *attempt) handOver() {
-	c := t.call
-	c.mu.Lock()
-	if !c.decided {
-		c.reports = append(c.reports, t)
-		c.mu.Unlock()
-		select {
-		case c.wake <- struct{}{}:
-		default: // The caller has not looked since the last one: it will see both.
-		}
-		return
-	}
-	c.mu.Unlock()
-	if !t.failed() {
-		t.discard()
-	}
-}
-
-// failed reports whether fn ended with anything but a result.
-func (t *attempt) failed() bool { return t.err != nil || t.panicked }
-
-// discard disposes of the result of a loser, and ends the run then.
-func (t *attempt) discard() {
-	defer t.drop(permit.Success) // also if the user's function calls Goexit
-	t.call.hedger.guard(func() { t.call.discard(t.number) })
-}
-
-// drop gives one hold back, and ends the attempt if it was the last.
-func (t *attempt) drop(o permit.Outcome) {
-	t.mu.Lock()
-	if t.held == permit.Success {
-		t.held = o
-	}
-	t.holds--
-	last := t.holds == 0
-	t.mu.Unlock()
-	if last {
-		t.end()
-	}
-}
-
-// end releases the permit. Nothing of the attempt runs any more, and nothing of
-// it changes: holds is 0, and so stays.
-func (t *attempt) end() {
-	t.mu.Lock()
-	drain := t.drain
-	latency, _ := t.latencyLocked()
-	outcome := t.outcome
-	if outcome == permit.Success {
-		outcome = t.held
-	}
-	if outcome >= permit.NumOutcomes {
-		outcome = permit.Ignored // as the ledger takes it
-	}
-	event := AttemptEvent{
-		Number: t.number, Kind: t.kind,
-		Won: t.won, Lost: !t.decided.IsZero(), Outcome: outcome, Grant: t.grant,
-		Granted: t.granted, Returned: t.returned, Decided: t.decided,
-	}
-	t.mu.Unlock()
-	if drain != nil {
-		drain.Stop()
-	}
-	h := t.call.hedger
-	// Both may reach into the caller's context, which may be the user's code: a
-	// panic there must not keep the permit.
-	h.guard(func() {
-		if t.detach != nil {
-			t.detach()
-		}
-	})
-	h.guard(func() { t.cancel(nil) }) // frees what hangs on the context
-	event.Ended = time.Now()
-	// Counted first: who finds nothing in flight finds the counts complete.
-	h.counts.ended[t.kind][event.Outcome].Add(1)
-	t.permit.ReleaseAfter(event.Outcome, latency)
-	if h.config.OnAttempt != nil {
-		h.guard(func() { h.config.OnAttempt(event) })
-	}
-}
-
-// win ends the run of the attempt whose result the call returns.
-func (t *attempt) win() {
-	t.mu.Lock()
-	t.won = true
-	t.mu.Unlock()
-	t.drop(permit.Success)
-}
-
-// lose tells an attempt that the call was decided without it. If it has not ended
-// yet, its context is cancelled when drain is over, at once if that is 0. Beaten is
-// false if the end of the caller's context decided the call, which ends that of the
-// attempt without more ado. It is called once at most, by the goroutine of the
-// caller.
-func (t *attempt) lose(now time.Time, drain time.Duration, beaten bool) {
-	t.mu.Lock()
-	if t.holds == 0 {
-		t.mu.Unlock()
-		return // It failed, and is over.
-	}
-	t.decided, t.beaten = now, beaten
-	if drain > 0 {
-		t.drain = time.AfterFunc(drain, t.stop)
-	}
-	t.mu.Unlock()
-	t.call.hedger.counts.lost[t.kind].Add(1)
-	t.permit.Abandon()
-	switch {
-	case !beaten:
-		// The end of the caller's context reaches it by itself, and with its own
-		// cause.
-	case drain == 0:
-		t.stop()
-	default:
-		t.call.hedger.guard(func() { t.detach() }) // as in end
-	}
-}
-
-// stop cancels the context of a beaten loser. Cancelling is not the end of its
-// work.
-func (t *attempt) stop() {
-	t.mu.Lock()
-	if t.returned.IsZero() {
-		t.canceled = time.Now()
-	}
-	t.mu.Unlock()
-	// Runs what users hung on the context: no lock is held.
-	t.call.hedger.guard(func() { t.cancel(ErrLost) })
-}
+// resetLocked forgets everything but the call. call.mu must be held.
+func (t *attempt) resetLocked() { *t = attempt{call: t.call} }
 
 // launch starts the goroutine of an attempt under a permit already taken. If the
-// caller's context, which may be the user's code, panics, nothing is started and
-// what was taken for the attempt is given back.
-func (c *call) launch(kind limiter.Kind, p limiter.Permit) {
-	launched := false
+// caller's context or the budget, which may be the user's code, panic, or another
+// layer has used the last attempt up meanwhile, nothing is started, what was taken for
+// it is given back, and a skip is counted.
+func (c *call) launch(kind limiter.Kind, p limiter.Permit, why Start) bool {
+	h := c.hedger
+	t := &c.primary
+	launched, taken, reason := false, false, SkipPermit
 	defer func() {
 		if launched {
 			return
 		}
 		p.Release(permit.Ignored)
+		if t.cancel != nil {
+			t.dropContext()
+		}
+		if taken {
+			c.layer.give()
+		}
 		if kind != limiter.Primary {
-			c.hedger.counts.skipped[SkipPermit].Add(1)
-			c.hedger.config.Budget.Refund(time.Now())
+			now := time.Now()
+			c.skipped(reason, now)
+			h.config.Budget.Refund(now)
 		}
 	}()
-	t := &attempt{
-		call: c, number: len(c.attempts) + 1, kind: kind,
-		permit: p, grant: p.Grant(), granted: time.Now(),
-		holds: 1, held: permit.Success,
+	if kind == limiter.Primary {
+		c.layer = newLayer(c.ctx, h)
+	} else {
+		if taken = c.layer.take(c.maxAttempts); !taken {
+			reason = SkipAttempts
+			return false
+		}
+		c.work.reserve()
+		t = &attempt{call: c}
 	}
-	t.newContext()
+	t.number, t.kind, t.why = len(c.attempts)+1, kind, why
+	t.permit, t.granted = p, time.Now()
+	t.holds, t.held = 1, permit.Success
+	t.newContext(c.layer)
+	if kind == limiter.Primary && c.layer.pays {
+		h.config.Budget.Deposit(t.granted) // before the end of the attempt can be told
+	}
 	c.attempts = append(c.attempts, t)
 	c.running++
-	c.hedger.counts.started[kind].Add(1)
+	h.counts.started[kind].Add(1)
+	c.refs.Add(2) // one for its goroutine, one until its end
 	launched = true
-	go t.main()
+	if kind == limiter.Primary {
+		h.config.Gates.started(t.granted, p.Grant().InFlight)
+		go c.main()
+	} else {
+		go t.main()
+	}
+	return true
 }
 
 // newContext makes the context of the attempt. Its deadline is the caller's, and
 // it ends with the caller's context. Under Drain it must be able to outlive a
 // cancellation by the caller after the decision, so it is no child, but is told.
-func (t *attempt) newContext() {
-	parent := t.call.ctx
-	if t.call.hedger.config.Losers.drain == 0 {
+func (t *attempt) newContext(parent context.Context) {
+	if !t.call.hedger.config.Losers.drains() {
 		t.ctx, t.cancel = context.WithCancelCause(parent)
 		return
 	}
@@ -363,4 +199,209 @@ func (t *attempt) newContext() {
 		}
 		cancel(context.Cause(parent))
 	})
+}
+
+// dropContext frees what hangs on the context. Both steps may reach into the caller's
+// context, which may be the user's code: a panic there must not keep the permit.
+func (t *attempt) dropContext() {
+	h := t.call.hedger
+	if t.detach != nil {
+		h.guard(func() { t.detach() })
+	}
+	h.guard(func() { t.cancel(nil) })
+}
+
+// main is the goroutine of the attempt. What follows fn is deferred, so that it
+// happens after a panic and runtime.Goexit too.
+func (t *attempt) main() {
+	defer t.call.unref()
+	defer t.report()
+	t.run()
+}
+
+// run calls fn and notes how it ended.
+func (t *attempt) run() {
+	finished := false
+	h := t.call.hedger
+	defer func() {
+		switch v := recover(); {
+		case v != nil:
+			t.panicked, t.panicValue = true, v
+			h.panicked(v)
+		case !finished:
+			t.err, t.verdict = ErrGoexit, Fatal
+		}
+	}()
+	// If fn, or a classifier after it, does not return normally, its end is noted
+	// with nothing learnt.
+	o := permit.Ignored
+	defer func() { t.noteReturn(o) }()
+	t.err = t.call.work.invoke(t.ctx, Attempt{t, t.call.generation, t.number, t.permit})
+	if t.err == nil {
+		o = permit.Success
+	} else {
+		t.verdict = h.config.Classify(t.err)
+		if h.config.Pushback != nil {
+			t.pushback, t.pushed = h.config.Pushback(t.err)
+		}
+		o = h.config.Limiter.Classify(t.err)
+	}
+	finished = true
+}
+
+// noteReturn notes that fn has returned and shows the latency to all who learn.
+func (t *attempt) noteReturn(o permit.Outcome) {
+	c := t.call
+	now := time.Now()
+	callerErr := c.ctxErr() // outside the lock: the context may be the user's code
+	c.mu.Lock()
+	t.returned = t.instant(now)
+	switch {
+	case o == permit.Success:
+		// However late, it is a full sample, and nothing of it goes on elsewhere.
+		t.stopLingerLocked()
+	case t.canceled != 0:
+		// It was stopped by us: whatever error it made of that says nothing about
+		// the other side.
+		o = permit.Canceled
+	case t.beaten:
+		// A loser that ran into the caller's deadline while it was drained: the
+		// call had its answer in time.
+		if o == permit.Expired {
+			o = permit.Canceled
+		}
+	case callerErr == nil || o == permit.Overload:
+	case errors.Is(callerErr, context.DeadlineExceeded):
+		// Whatever it was that the attempt called this: the call was too slow.
+		o = permit.Expired
+	case o == permit.Ignored:
+		o = permit.Canceled
+	}
+	t.outcome = o
+	canceled := t.canceled != 0
+	latency, censored := t.latencyLocked()
+	c.mu.Unlock()
+	h := c.hedger
+	if t.kind == limiter.Primary {
+		c.delay.observe(now, latency, censored)
+		h.config.Gates.observe(now, latency, censored, h.config.Limiter.Limit())
+	}
+	if h.follower != nil && !canceled {
+		h.guard(func() { h.follower.Answered(now, t.answer()) })
+	}
+}
+
+// answer is what a budget learns of the attempt.
+func (t *attempt) answer() Answer {
+	switch {
+	case !t.failed():
+		return AnswerSuccess
+	case t.pushed && t.pushback < 0:
+		return AnswerNonFatal // the other side is overloaded, whatever the error is
+	case t.panicked || t.verdict != NonFatal:
+		return AnswerFatal
+	}
+	return AnswerNonFatal
+}
+
+// latencyLocked returns the latency of an attempt whose function has returned,
+// and whether it is only a lower bound. call.mu must be held.
+func (t *attempt) latencyLocked() (latency time.Duration, censored bool) {
+	end := t.returned
+	if t.outcome == permit.Canceled && t.canceled != 0 {
+		end = t.canceled // from there on it was not service any more
+	}
+	return time.Duration(end - 1), t.outcome != permit.Success
+}
+
+// report ends the run. An attempt that failed is over, so its permit comes back
+// before the caller hears of it: the next attempt may need it.
+func (t *attempt) report() {
+	defer t.handOver() // also if a callback of the user calls Goexit
+	if t.failed() {
+		t.drop(permit.Success)
+	}
+}
+
+// handOver hands the end of fn to the caller's goroutine, or sees to it here if the
+// call was decided before.
+func (t *attempt) handOver() {
+	c := t.call
+	c.mu.Lock()
+	if !c.decided {
+		if c.last == nil {
+			c.first = t
+		} else {
+			c.last.next = t
+		}
+		c.last = t
+		c.nudgeLocked()
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	if !t.failed() {
+		t.discard()
+	}
+}
+
+// failed reports whether fn ended with anything but a result.
+func (t *attempt) failed() bool { return t.err != nil || t.panicked }
+
+// discard disposes of the result of a loser, and ends the run then.
+func (t *attempt) discard() {
+	defer t.drop(permit.Success) // also if the user's function calls Goexit
+	t.call.hedger.guard(func() { t.call.work.discard(t.number) })
+}
+
+// drop gives one hold back, and ends the attempt if it was the last.
+func (t *attempt) drop(o permit.Outcome) {
+	t.call.mu.Lock()
+	if t.held == permit.Success {
+		t.held = o
+	}
+	t.holds--
+	last := t.holds == 0
+	t.call.mu.Unlock()
+	if last {
+		t.end()
+	}
+}
+
+// end releases the permit. Nothing of the attempt runs any more, and nothing of
+// it changes but by this: holds is 0, and so stays, and lose does not touch it then.
+func (t *attempt) end() {
+	c := t.call
+	h := c.hedger
+	defer c.unref()
+	c.mu.Lock()
+	timer := t.timer
+	latency, _ := t.latencyLocked()
+	t.final = t.outcome
+	if t.final == permit.Success {
+		t.final = t.held
+	}
+	if t.final >= permit.NumOutcomes {
+		t.final = permit.Ignored // as the ledger takes it
+	}
+	c.mu.Unlock()
+	if timer != nil && timer.Stop() {
+		c.refs.Add(-1) // never the last: the attempt has one
+	}
+	t.dropContext()
+	if t.decided != 0 || h.config.OnAttempt != nil || h.config.Observer != nil {
+		t.ended = t.instant(time.Now())
+	}
+	if t.decided != 0 {
+		h.counts.overhang.Add(uint64(t.ended - t.decided))
+	}
+	// Counted first: who finds nothing in flight finds the counts complete.
+	h.counts.ended[t.kind][t.final].Add(1)
+	if h.follower != nil && (t.kind != limiter.Primary || c.layer.pays) {
+		h.guard(func() { h.follower.Ended(time.Now(), t.kind != limiter.Primary) })
+	}
+	t.permit.ReleaseAfter(t.final, latency)
+	if h.config.OnAttempt != nil {
+		h.guard(func() { h.config.OnAttempt(t.event()) })
+	}
 }

@@ -22,6 +22,31 @@ type Budget interface {
 	Balance(now time.Time) float64
 }
 
+// Answer is how an attempt ended, as far as a budget is concerned.
+type Answer uint8
+
+const (
+	// AnswerSuccess: it returned a result.
+	AnswerSuccess Answer = iota
+	// AnswerNonFatal: it failed and might be tried again, or the other side asked for
+	// no further attempt.
+	AnswerNonFatal
+	// AnswerFatal: it failed in a way that says nothing about the load.
+	AnswerFatal
+)
+
+// Follower is a Budget that follows attempts to their end. Answered is called when
+// the function of an attempt has returned, before the call hears of it; an attempt
+// that had been cancelled as a loser is left out. Ended is called when the work of an
+// attempt has ended, just before its permit comes back; extra is false for primaries.
+// Both are called in the goroutine of the attempt, or in that which ended it. A panic
+// in them is reported and ends there.
+type Follower interface {
+	Budget
+	Answered(now time.Time, a Answer)
+	Ended(now time.Time, extra bool)
+}
+
 // Unlimited is the budget without a bound. Extra attempts are then bounded by
 // MaxAttempts and the limiter alone.
 var Unlimited Budget = unlimited{}

@@ -2,8 +2,8 @@ package hedgedlimit
 
 import (
 	"context"
-	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/limiter"
@@ -12,33 +12,58 @@ import (
 // call is one call of Do. The goroutine of the caller owns it: it alone launches
 // attempts and decides the call, so two of them can never be launched for one
 // reason, or one after the decision. See the package comment for its states.
+//
+// A call is used again when it is over; see record for why nobody can touch it
+// then. So it has no constructor: begin makes it ready, and reset leaves it so.
 type call struct {
-	// Immutable.
+	// Immutable while the record serves one call.
 	hedger      *Hedger
-	ctx         context.Context
+	ctx         context.Context // the caller's
+	layer       *layer          // parent of the attempts' contexts; nil before launch
+	delay       Delay
+	work        worker
 	maxAttempts int
-	invoke      func(context.Context, Attempt) error
-	discard     func(number int)
+	noHedge     bool // no hedge is ever due: held back, or retry mode
+	heldBack    bool
+	began       time.Time // set only if somebody will ask
 
 	// Owned by the goroutine of the caller.
 
 	attempts []*attempt // all that were launched, by number
 	running  int        // Invariant: running == attempts launched − reports seen.
 	hedged   bool       // a hedge was sent
+	frozen   bool       // the other side asked for no further attempt
+	passed   bool       // the win gate has let the hedge to come through
+	shut     bool       // no hedge may be sent any more; retries may
+	backoffs int        // since the call began, or since the last pushback
 	timer    *time.Timer
+	due      time.Time // when the timer counts; an older tick does not
+	why      Start     // of the attempt that the timer is for
+	skips    *skipLog  // nil unless an observer is set
+	end      decision  // set when decided, for the observer
 
-	// wake holds a token if there may be reports that the caller has not seen.
+	// wake holds a token if there may be reports, or a tick, that the caller has not
+	// seen. It is sent to under mu and only while the call is undecided.
 	wake chan struct{}
+	// refs counts who may still touch the record: the caller, each attempt until its
+	// end, its goroutine, and each timer that is set or whose function runs.
+	refs atomic.Int32
 
-	// mu is a leaf but for attempt.mu.
-	mu sync.Mutex
-	// Guarded by mu.
+	// mu is a leaf. It guards what follows and the state of the attempts. It is never
+	// reset: whoever unlocked it last may still be leaving Unlock.
+	mu         sync.Mutex
+	generation uint32 // of the record; an Attempt of an older one has ended
+	// decided never becomes false again in one generation. An attempt that finds it
+	// false hands its end to the caller, one that finds it true sees to its end by
+	// itself: each result is owned by exactly one side.
+	decided     bool
+	ticked      bool
+	first, last *attempt // reports in the order of their coming, not yet seen
 
-	// decided never becomes false again. An attempt that finds it false hands
-	// its end to the caller, one that finds it true sees to its end by itself:
-	// each result is owned by exactly one side.
-	decided bool
-	reports []*attempt // in the order of their coming, not yet seen
+	primary attempt
+	slot    [1]*attempt // attempts begins in it
+	tick    func()      // c.onTick, made once
+	main    func()      // c.primary.main, made once
 }
 
 // decision is how a call ends.
@@ -48,32 +73,21 @@ type decision struct {
 	panicked   bool // with panicValue, to be raised again in the caller
 	panicValue any
 	ctxEnded   bool
+	canceled   bool // the context ended by a cancellation, not by its deadline
 }
-
-// minRearm keeps a delay of next to nothing from asking the gates again and again
-// without a pause, while each answer is no.
-const minRearm = time.Millisecond
 
 // do runs the call and returns the number of the winner, or an error. It panics
 // if an attempt did before the call was decided.
-func (c *call) do() (winner int, err error) {
+func (c *call) do(key string) (winner int, err error) {
 	h := c.hedger
 	h.counts.calls.Add(1)
-	p, err := h.config.Limiter.Acquire(c.ctx, limiter.Primary)
-	if err != nil {
-		h.counts.refused.Add(1)
-		return 0, err
-	}
-
 	decided := false
 	defer func() {
-		if c.timer != nil {
-			c.timer.Stop()
-		}
+		c.disarm()
 		if decided {
 			return
 		}
-		// The user's delay, budget or context has panicked or called Goexit:
+		// The user's delay, budget, Rand or context has panicked or called Goexit:
 		// attempts that run must not wait for a caller who will not come.
 		v := recover()
 		if len(c.attempts) == 0 {
@@ -82,17 +96,27 @@ func (c *call) do() (winner int, err error) {
 			h.counts.failed.Add(1)
 		}
 		c.lock()
-		c.settle(decision{})
+		c.end.panicked, c.end.panicValue = v != nil, v
+		c.settle(decision{canceled: true})
 		if v != nil {
 			h.panicked(v)
 			panic(v)
 		}
 	}()
-	c.launch(limiter.Primary, p)
-	h.config.Budget.Deposit(time.Now())
+	c.prepare(key)
+	p, err := h.config.Limiter.Acquire(c.ctx, limiter.Primary)
+	if err != nil {
+		decided = true
+		h.counts.refused.Add(1)
+		c.end.err = err
+		return 0, err
+	}
+	c.wake = make(chan struct{}, 1)
+	c.launch(limiter.Primary, p, StartFirst)
 	d := c.loop()
 	decided = true
 
+	c.end = d
 	switch {
 	case d.winner != nil:
 		h.counts.succeeded.Add(1)
@@ -100,6 +124,9 @@ func (c *call) do() (winner int, err error) {
 		h.counts.ctxEnd.Add(1)
 	default:
 		h.counts.failed.Add(1)
+	}
+	if h.holdback != nil {
+		h.holdback.observe(c.heldBack, time.Now(), c.primary.granted, d)
 	}
 	c.settle(d)
 	switch {
@@ -115,43 +142,43 @@ func (c *call) do() (winner int, err error) {
 func (c *call) loop() decision {
 	c.arm(0)
 	for {
-		timeout := false
 		select {
 		case <-c.wake:
-		case <-c.timeout():
-			timeout = true
 		case <-c.ctx.Done():
 		}
 		// Whatever woke us, and select chooses at random if it is several things:
 		// reports and the context come first, so that no attempt is launched for
 		// a call that need not go on.
-		failed, d, decided := c.look()
+		failed, ticked, d, decided := c.look()
 		if decided {
 			return d
 		}
-		for ; failed > 0; failed-- {
-			if d, decided := c.next(); decided {
+		for t := failed; t != nil; t = t.next {
+			if d, decided := c.failure(t); decided {
 				return d
 			}
-			timeout = false // the cadence begins anew
+			ticked = false // the cadence begins anew
 		}
-		if timeout {
-			c.hedge()
+		if ticked && !time.Now().Before(c.due) {
+			if d, decided := c.timeout(); decided {
+				return d
+			}
 		}
 	}
 }
 
 // look takes the reports that have come in, and decides the call if they or the
-// context do. Otherwise it returns how many attempts have failed since.
-func (c *call) look() (failed int, d decision, decided bool) {
+// context do. Otherwise it returns those that have failed since, as a list, and
+// whether the timer has ticked.
+func (c *call) look() (failed *attempt, ticked bool, d decision, decided bool) {
 	ctxErr := c.ctxErr() // outside the lock: the context may be the user's code
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	reports := c.reports
-	c.reports = nil
+	failed, ticked = c.first, c.ticked
+	c.first, c.last, c.ticked = nil, nil, false
 	// Those who report from here on find the lock held, and then the verdict.
 	var fatal *attempt
-	for _, t := range reports {
+	for t := failed; t != nil; t = t.next {
 		t.seen = true
 		c.running--
 		switch {
@@ -170,12 +197,17 @@ func (c *call) look() (failed int, d decision, decided bool) {
 	case fatal != nil:
 		d.err, d.panicked, d.panicValue = c.errorLocked(), fatal.panicked, fatal.panicValue
 	case ctxErr != nil:
-		d.err, d.ctxEnded = ctxErr, true
+		d = contextEnded(ctxErr)
 	default:
-		return len(reports), decision{}, false
+		return failed, ticked, decision{}, false
 	}
 	c.decided = true
-	return 0, d, true
+	return nil, false, d, true
+}
+
+// contextEnded is the decision of a call whose context has.
+func contextEnded(err error) decision {
+	return decision{err: err, ctxEnded: true, canceled: err != context.DeadlineExceeded} //nolint:errorlint // the bare sentinel
 }
 
 // ctxErr is the error of the caller's context. One whose deadline has passed counts
@@ -212,165 +244,94 @@ func (c *call) lock() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.decided = true
-	for _, t := range c.reports {
+	for t := c.first; t != nil; t = t.next {
 		t.seen = true
 		c.running--
 	}
-	c.reports = nil
+	c.first, c.last = nil, nil
 }
 
-// next starts the next attempt after a failure. With none running this is a
-// retry, and without it the call has failed.
-func (c *call) next() (d decision, decided bool) {
+// failure goes on after an attempt that failed, NonFatal. With none running and
+// none that can start, the call has failed.
+func (c *call) failure(t *attempt) (d decision, decided bool) {
+	if t.pushed && t.pushback < 0 {
+		c.frozen = true
+		c.disarm()
+	}
+	left := len(c.attempts) < c.maxAttempts && !c.frozen
+	switch {
+	case !left && c.running > 0:
+		return decision{}, false
+	case !left:
+		return c.fail()
+	case t.pushed:
+		c.backoffs = 0
+		return c.pause(t.pushback, StartPushback)
+	case c.running > 0:
+		c.hedge(StartFailure)
+		return decision{}, false
+	case c.hedger.config.Retry != nil:
+		c.backoffs++
+		return c.pause(c.hedger.config.Retry.wait(c.backoffs, c.hedger.config.Rand()), StartBackoff)
+	}
+	return c.retryOrFail(StartFailure)
+}
+
+// pause waits before the next attempt. With none running a wait into which the
+// deadline falls is none: the call fails at once.
+func (c *call) pause(wait time.Duration, why Start) (d decision, decided bool) {
+	now := time.Now()
+	if c.running == 0 && c.tooLate(now.Add(wait)) {
+		c.hedger.counts.due.Add(1)
+		c.skipped(SkipDeadline, now)
+		return c.fail()
+	}
+	c.set(now, wait, why)
+	return decision{}, false
+}
+
+// timeout does what the timer was set for.
+func (c *call) timeout() (d decision, decided bool) {
 	if c.running > 0 {
-		c.hedge()
+		c.hedge(c.why)
 		return decision{}, false
 	}
-	err := c.retry()
-	if err == nil {
+	return c.retryOrFail(c.why)
+}
+
+func (c *call) retryOrFail(why Start) (d decision, decided bool) {
+	if c.retry(why) {
 		return decision{}, false
 	}
-	// No attempt runs and none can start. Nothing can be reported any more.
+	return c.fail()
+}
+
+// fail ends a call of which no attempt runs and none can start. Nothing can be
+// reported any more.
+func (c *call) fail() (d decision, decided bool) {
 	c.lock()
 	if ctxErr := c.ctxErr(); ctxErr != nil {
-		return decision{err: ctxErr, ctxEnded: true}, true
+		return contextEnded(ctxErr), true
 	}
 	return decision{err: c.errorLocked()}, true
-}
-
-// hedge sends a hedge if all gates say yes, and counts a skip otherwise. A skip
-// uses up no attempt and no budget, and the delay is armed again.
-func (c *call) hedge() {
-	if len(c.attempts) >= c.maxAttempts {
-		c.disarm()
-		return
-	}
-	h := c.hedger
-	now := time.Now()
-	late := c.tooLate(now)
-	paid := !late && h.config.Budget.Withdraw(now)
-	h.counts.due.Add(1) // after the user's code, which may not return
-	switch {
-	case late:
-		c.skip(SkipDeadline)
-		return
-	case !paid:
-		c.skip(SkipBudget)
-		return
-	}
-	p, ok := h.config.Limiter.TryAcquire(limiter.Hedge)
-	if !ok {
-		h.counts.skipped[SkipPermit].Add(1)
-		h.config.Budget.Refund(now)
-		c.arm(minRearm)
-		return
-	}
-	if !c.hedged {
-		c.hedged = true
-		h.counts.hedged.Add(1)
-	}
-	c.launch(limiter.Hedge, p)
-	c.arm(0)
-}
-
-func (c *call) skip(reason Skip) {
-	c.hedger.counts.skipped[reason].Add(1)
-	c.arm(minRearm)
-}
-
-// errNoAttempt is the answer of retry if no attempt can start. It never leaves
-// the package.
-var errNoAttempt = errors.New("hedgedlimit: no attempt can start")
-
-// retry sends an attempt after a failure, with none running. Somebody waits for
-// it and has nothing else, so it may wait for its permit as a primary may.
-func (c *call) retry() error {
-	if len(c.attempts) >= c.maxAttempts {
-		return errNoAttempt
-	}
-	h := c.hedger
-	now := time.Now()
-	late := c.tooLate(now)
-	paid := !late && h.config.Budget.Withdraw(now)
-	h.counts.due.Add(1) // as in hedge
-	switch {
-	case late:
-		h.counts.skipped[SkipDeadline].Add(1)
-		return errNoAttempt
-	case !paid:
-		h.counts.skipped[SkipBudget].Add(1)
-		return errNoAttempt
-	}
-	p, err := h.config.Limiter.Acquire(c.ctx, limiter.Retry)
-	if err != nil {
-		h.counts.skipped[SkipPermit].Add(1)
-		h.config.Budget.Refund(time.Now())
-		return err
-	}
-	c.launch(limiter.Retry, p)
-	c.arm(0)
-	return nil
-}
-
-// tooLate reports whether an attempt that starts now could not be expected to
-// answer before the caller's deadline.
-func (c *call) tooLate(now time.Time) bool {
-	deadline, ok := c.ctx.Deadline()
-	if !ok {
-		return false
-	}
-	usual, known := c.hedger.config.Delay.expected()
-	if !known {
-		usual = 0
-	}
-	return deadline.Sub(now) <= usual
-}
-
-// arm sets the timer for the next hedge, not before atLeast, if there may be one.
-func (c *call) arm(atLeast time.Duration) {
-	if len(c.attempts) >= c.maxAttempts {
-		c.disarm()
-		return
-	}
-	d, ok := c.hedger.config.Delay.next(time.Now(), len(c.attempts))
-	switch {
-	case !ok:
-		c.disarm()
-	case c.timer == nil:
-		c.timer = time.NewTimer(max(d, atLeast))
-	default:
-		c.timer.Reset(max(d, atLeast))
-	}
-}
-
-func (c *call) disarm() {
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-}
-
-// timeout returns the channel of the timer, nil if none was ever set.
-func (c *call) timeout() <-chan time.Time {
-	if c.timer == nil {
-		return nil
-	}
-	return c.timer.C
 }
 
 // settle sees to the attempts of a decided call: the winner ends its run, all
 // others learn that they have lost, and results that nobody takes are discarded,
 // in a goroutine of the attempt's, so that the caller does not wait.
 func (c *call) settle(d decision) {
-	now := time.Now()
-	drain := c.hedger.config.Losers.drain
-	if d.ctxEnded {
-		drain = 0
-	}
+	var now time.Time
 	for _, t := range c.attempts {
+		if t.kind == limiter.Hedge && !d.canceled && !d.panicked {
+			c.hedger.config.Gates.decided(t == d.winner)
+		}
 		if t == d.winner {
 			continue
 		}
-		t.lose(now, drain, !d.ctxEnded)
+		if now.IsZero() {
+			now = time.Now()
+		}
+		t.lose(now, !d.ctxEnded)
 		if t.seen && !t.failed() {
 			go t.discard()
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // Delay says how long a call waits for an answer before the next hedge is due.
-// It is made by Fixed or Quantile, or is a DelayFunc. A Delay may be shared
+// It is made by Fixed, Quantile or PerKey, or is a DelayFunc. A Delay may be shared
 // between hedgers whose latencies are alike, and used by any number of
 // goroutines.
 type Delay interface {
@@ -19,6 +19,9 @@ type Delay interface {
 	observe(now time.Time, latency time.Duration, censored bool)
 	// expected returns the usual latency, if it is known.
 	expected() (time.Duration, bool)
+	// rest returns how much longer a primary usually takes that has taken so long, if
+	// it is known.
+	rest(elapsed time.Duration) (time.Duration, bool)
 	validate() error
 }
 
@@ -31,6 +34,7 @@ type fixed time.Duration
 func (f fixed) next(time.Time, int) (time.Duration, bool) { return time.Duration(f), true }
 func (f fixed) observe(time.Time, time.Duration, bool)    {}
 func (f fixed) expected() (time.Duration, bool)           { return 0, false }
+func (f fixed) rest(time.Duration) (time.Duration, bool)  { return 0, false }
 
 func (f fixed) validate() error {
 	if f < 0 {
@@ -49,8 +53,9 @@ func (f DelayFunc) next(_ time.Time, n int) (time.Duration, bool) {
 	d, ok := f(n)
 	return d, ok && d >= 0
 }
-func (f DelayFunc) observe(time.Time, time.Duration, bool) {}
-func (f DelayFunc) expected() (time.Duration, bool)        { return 0, false }
+func (f DelayFunc) observe(time.Time, time.Duration, bool)   {}
+func (f DelayFunc) expected() (time.Duration, bool)          { return 0, false }
+func (f DelayFunc) rest(time.Duration) (time.Duration, bool) { return 0, false }
 
 func (f DelayFunc) validate() error {
 	if f == nil {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"github.com/holdfast-go/holdfast/limiter"
 )
 
 // CallOption changes one call of Do.
 type CallOption[T any] struct {
 	discard func(T)
 	noHedge bool
+	key     string
 }
 
 // Discard disposes of the results that a call does not return: it is called once
@@ -23,14 +26,18 @@ func Discard[T any](discard func(T)) CallOption[T] { return CallOption[T]{discar
 // work that must not be done twice.
 func NoHedge[T any]() CallOption[T] { return CallOption[T]{noHedge: true} }
 
+// Key says what the call is like: its method, say. A delay made by PerKey learns a
+// quantile for each key. Without it, and for other delays, all calls are alike.
+func Key[T any](key string) CallOption[T] { return CallOption[T]{key: key} }
+
 // Do runs fn under a permit, and again, side by side, if it takes long, as the
 // configuration of h says. It returns the result of the first attempt that
 // succeeds. Each attempt runs in a goroutine of its own, so fn must be safe for
 // that, and must be work that may be done twice; see NoHedge.
 //
 // It returns the zero T and
-//   - limiter.ErrLimitExceeded or limiter.ErrClosed if the primary got no permit;
-//     fn has not been run then;
+//   - limiter.ErrLimitExceeded or limiter.ErrClosed if the primary got no permit, or
+//     the hedger or the limiter was closed; fn has not been run then;
 //   - ctx.Err() if ctx ends before the call is decided, in whatever state the
 //     attempts are; context.DeadlineExceeded once its deadline has passed, which may
 //     be an instant before ctx says so itself;
@@ -54,43 +61,30 @@ func Do[T any](ctx context.Context, h *Hedger, fn func(ctx context.Context, a At
 	case fn == nil:
 		return zero, errors.New("hedgedlimit: Do with a nil function")
 	}
-	discard, maxAttempts := closeResult[T], h.config.MaxAttempts
+	if !h.enter() {
+		return zero, limiter.ErrClosed
+	}
+	r := take[T](h)
+	r.begin(ctx)
+	defer r.unref()
+	r.fn, r.maxAttempts = fn, h.config.MaxAttempts
+	key := ""
 	for _, o := range options {
 		if o.discard != nil {
-			discard = o.discard
+			r.discarded = o.discard
 		}
 		if o.noHedge {
-			maxAttempts = 1
+			r.maxAttempts = 1
+		}
+		if o.key != "" {
+			key = o.key
 		}
 	}
-	// Each attempt writes its own element before it reports, and nobody else
-	// touches it before the report: the lock of the call orders the two.
-	results := new([maxMaxAttempts]T)
-	c := &call{
-		hedger:      h,
-		ctx:         ctx,
-		maxAttempts: maxAttempts,
-		wake:        make(chan struct{}, 1),
-		invoke: func(ctx context.Context, a Attempt) error {
-			result, err := fn(ctx, a)
-			if err == nil {
-				results[a.Number()-1] = result
-			}
-			return err
-		},
-		discard: func(number int) {
-			result := results[number-1]
-			results[number-1] = zero // the call may outlive it
-			discard(result)
-		},
-	}
-	winner, err := c.do()
+	winner, err := r.do(key)
 	if err != nil {
 		return zero, err
 	}
-	result := results[winner-1]
-	results[winner-1] = zero // losers that run on do not keep it alive
-	return result, nil
+	return r.takeResult(winner), nil
 }
 
 // closeResult is the default of Discard.

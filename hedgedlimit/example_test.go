@@ -8,9 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/limiter"
 )
 
-// The primary hangs; a hedge, sent at once here, answers.
+// The primary hangs; a hedge answers. It is sent at once here, and for certain: the
+// gates would have to learn first that it pays.
 func ExampleDo() {
-	hedger, err := hedgedlimit.New(hedgedlimit.Config{Delay: hedgedlimit.Fixed(0)})
+	hedger, err := hedgedlimit.New(hedgedlimit.Config{Delay: hedgedlimit.Fixed(0), Gates: hedgedlimit.NoGates})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -25,9 +26,8 @@ func ExampleDo() {
 		})
 	fmt.Println(answer, err)
 
-	// The loser holds its permit until it has returned. Closing the limiter waits
-	// for it.
-	if err := hedger.Limiter().Close(context.Background()); err != nil {
+	// The loser holds its permit until it has returned. Close waits for it.
+	if err := hedger.Close(context.Background()); err != nil {
 		fmt.Println(err)
 	}
 	s := hedger.Stats()

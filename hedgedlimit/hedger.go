@@ -1,8 +1,10 @@
 package hedgedlimit
 
 import (
+	"context"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,11 +16,20 @@ import (
 // the delay, the budget and the counts. Use it through Do.
 //
 // It must be made by New, may be used by any number of goroutines, and starts no
-// goroutine but those of the attempts. To wait for the losers of calls that have
-// returned, close the limiter.
+// goroutine but those of the attempts. Close waits for the losers of calls that have
+// returned.
 type Hedger struct {
-	config Config // immutable after New
-	counts counts
+	// Immutable after New.
+	config     Config
+	comparable Budget   // config.Budget, if it may be compared with others
+	follower   Follower // config.Budget, if it follows attempts
+	holdback   *holdback
+
+	counts  counts
+	records sync.Pool     // of *record[T], for whatever T was used last
+	live    atomic.Int64  // 2 for each call that is not over, and 1 if closed
+	over    chan struct{} // closed when live has come down to 1
+	once    sync.Once     // closes over
 }
 
 // New returns a hedger. On a bad field it returns nil and an error that names the
@@ -30,7 +41,49 @@ func New(config Config) (*Hedger, error) {
 	if err := config.fill(); err != nil {
 		return nil, err
 	}
-	return &Hedger{config: config}, nil
+	h := &Hedger{config: config, over: make(chan struct{}), comparable: comparableBudget(config.Budget)}
+	h.follower, _ = config.Budget.(Follower)
+	if config.Holdback > 0 {
+		h.holdback = new(holdback)
+	}
+	return h, nil
+}
+
+// enter lets a call begin, unless the hedger is closed. leave must follow.
+func (h *Hedger) enter() bool {
+	if h.live.Add(2)&1 == 0 {
+		return true
+	}
+	h.leave()
+	return false
+}
+
+// leave ends a call whose attempts have all ended.
+func (h *Hedger) leave() {
+	if h.live.Add(-2) == 1 {
+		h.once.Do(func() { close(h.over) })
+	}
+}
+
+// Close refuses all further calls, with limiter.ErrClosed, and waits until those that
+// run have returned and all of their attempts have ended. It returns nil then, or
+// ctx.Err() if ctx ends before; the hedger stays closed, and Close may be called
+// again. It cancels nothing. The limiter, which others may use, is not closed.
+func (h *Hedger) Close(ctx context.Context) error {
+	if h.live.Or(1)>>1 == 0 {
+		return nil
+	}
+	select {
+	case <-h.over:
+		return nil
+	default:
+	}
+	select {
+	case <-h.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Limiter returns the limiter whose permits the attempts hold.
@@ -44,8 +97,16 @@ func (h *Hedger) MaxAttempts() int { return h.config.MaxAttempts }
 type Skip uint8
 
 const (
+	// SkipAttempts: the layers around this call had used the attempts up. It is final
+	// for the call.
+	SkipAttempts Skip = iota
 	// SkipDeadline: less time is left than an attempt usually takes.
-	SkipDeadline Skip = iota
+	SkipDeadline
+	// SkipPressure, SkipSurge and SkipWin are those of Gates. The last is final for the
+	// call.
+	SkipPressure
+	SkipSurge
+	SkipWin
 	// SkipBudget: the budget had nothing left.
 	SkipBudget
 	// SkipPermit: no permit was free beyond the reserve; for a retry, none was to
@@ -53,10 +114,10 @@ const (
 	SkipPermit
 
 	// NumSkips is the number of reasons, for arrays indexed by Skip.
-	NumSkips = 3
+	NumSkips = 7
 )
 
-var skipNames = [NumSkips]string{"deadline", "budget", "no_permit"}
+var skipNames = [NumSkips]string{"attempts", "deadline", "pressure", "surge", "win_rate", "budget", "no_permit"}
 
 // String returns the reason in lower case, fit for a metric label. A value that
 // is no reason is "invalid".
@@ -75,7 +136,7 @@ type counts struct {
 	started, won, lost        [limiter.NumKinds]atomic.Uint64
 	ended                     [limiter.NumKinds][permit.NumOutcomes]atomic.Uint64
 	skipped                   [NumSkips]atomic.Uint64
-	panics                    atomic.Uint64
+	panics, overhang          atomic.Uint64 // overhang in ns
 }
 
 // Stats counts what a hedger has done since it was made. The counts are read one
@@ -105,6 +166,9 @@ type Stats struct {
 	Ended [limiter.NumKinds][permit.NumOutcomes]uint64
 	// Skipped counts the hedges and retries that were due and not sent.
 	Skipped [NumSkips]uint64
+	// Overhang is for how long losers held their permits after they had lost, summed
+	// over those that have ended.
+	Overhang time.Duration
 	// Panics counts the panics in code of the user.
 	Panics uint64
 	// Delay is how long a call would now wait for its first hedge. DelayKnown is
@@ -113,6 +177,11 @@ type Stats struct {
 	DelayKnown bool
 	// BudgetBalance is how many extra attempts the budget allows now.
 	BudgetBalance float64
+	// Gates is what the gates have learnt.
+	Gates GateStats
+	// HeldBack and Hedgeable compare the calls of which no hedge is ever sent with the
+	// others. They are zero without Config.Holdback.
+	HeldBack, Hedgeable Arm
 }
 
 // Stats returns the counts. It never fails and may be called at any time.
@@ -123,12 +192,17 @@ func (h *Hedger) Stats() Stats {
 		Hedged:        c.hedged.Load(),
 		Due:           c.due.Load(),
 		Panics:        c.panics.Load(),
+		Overhang:      time.Duration(c.overhang.Load()),
 		Calls:         c.calls.Load(),
 		Refused:       c.refused.Load(),
 		Succeeded:     c.succeeded.Load(),
 		Failed:        c.failed.Load(),
 		ContextEnded:  c.ctxEnd.Load(),
 		BudgetBalance: h.config.Budget.Balance(now),
+		Gates:         h.config.Gates.Stats(),
+	}
+	if h.holdback != nil {
+		s.HeldBack, s.Hedgeable = h.holdback.stats()
 	}
 	for k := range s.Started {
 		s.Started[k] = c.started[k].Load()

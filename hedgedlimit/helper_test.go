@@ -51,17 +51,20 @@ func newLimiter(t testing.TB, limit int, config limiter.Config) *limiter.Limiter
 }
 
 // newHedger fills what config leaves open: ten permits, a hedge after 50 ms, no
-// budget, and classify.
+// budget, no gates, and classify.
 func newHedger(t testing.TB, config hedgedlimit.Config) *hedgedlimit.Hedger {
 	t.Helper()
 	if config.Limiter == nil {
 		config.Limiter = newLimiter(t, 10, limiter.Config{})
 	}
-	if config.Delay == nil {
+	if config.Delay == nil && config.Retry == nil {
 		config.Delay = hedgedlimit.Fixed(50 * ms)
 	}
 	if config.Budget == nil {
 		config.Budget = hedgedlimit.Unlimited
+	}
+	if config.Gates == nil {
+		config.Gates = hedgedlimit.NoGates
 	}
 	if config.Classify == nil {
 		config.Classify = classify

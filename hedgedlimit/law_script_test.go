@@ -163,7 +163,7 @@ func (s *lawScript) newLimiter(t *rapid.T) *limiter.Limiter {
 
 // config is the configuration of the hedgers of a script.
 func (s *lawScript) config() hedgedlimit.Config {
-	c := hedgedlimit.Config{MaxAttempts: s.maxAttempts, Classify: classify, Delay: hedgedlimit.Fixed(s.delay)}
+	c := hedgedlimit.Config{MaxAttempts: s.maxAttempts, Classify: classify, Delay: hedgedlimit.Fixed(s.delay), Gates: hedgedlimit.NoGates}
 	if s.delay < 0 {
 		c.Delay = hedgedlimit.DelayFunc(func(int) (time.Duration, bool) { return 0, false })
 	}

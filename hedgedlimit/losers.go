@@ -3,6 +3,8 @@ package hedgedlimit
 import (
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/permit"
 )
 
 // LoserPolicy says what happens to the attempts that still run when the call has
@@ -12,9 +14,17 @@ import (
 // When it is the caller's own context that ends, all attempts are cancelled
 // under every policy: the caller does not want the work any more.
 type LoserPolicy struct {
-	drain time.Duration
-	set   bool // made by Drain, so that its bound is checked
+	kind  loserKind
+	bound time.Duration
 }
+
+type loserKind uint8
+
+const (
+	cancels loserKind = iota
+	drains
+	lingers
+)
 
 // Cancel cancels the context of a loser at once.
 func Cancel() LoserPolicy { return LoserPolicy{} }
@@ -24,19 +34,124 @@ func Cancel() LoserPolicy { return LoserPolicy{} }
 // costs the connection, and a server that ignores cancellation goes on working
 // anyway, unseen. The caller's deadline still bounds a loser that is drained; the
 // caller's cancellation after the decision does not reach it.
-func Drain(bound time.Duration) LoserPolicy { return LoserPolicy{drain: bound, set: true} }
+func Drain(bound time.Duration) LoserPolicy { return LoserPolicy{drains, bound} }
+
+// Linger cancels a loser at once, and goes on holding its permit for as long as the
+// other side can be expected to go on working, at most for bound after the call was
+// decided. Use it for servers that ignore cancellation and whose connection is
+// cheap: what they still work on then counts as in flight, though nothing of it
+// runs here. A loser that returns a result all the same has ended then.
+//
+// What is expected is the median of what is left, among the primaries of the past
+// that had taken as long; without a learnt delay, and beyond what it has seen, it is
+// bound. Lingering is an estimate: it is no latency and teaches nothing.
+func Linger(bound time.Duration) LoserPolicy { return LoserPolicy{lingers, bound} }
 
 // String tells the policy in words.
 func (p LoserPolicy) String() string {
-	if p.drain > 0 {
-		return fmt.Sprintf("drain for at most %v", p.drain)
+	switch p.kind {
+	case drains:
+		return fmt.Sprintf("drain for at most %v", p.bound)
+	case lingers:
+		return fmt.Sprintf("cancel and linger for at most %v", p.bound)
 	}
 	return "cancel"
 }
 
+func (p LoserPolicy) drains() bool { return p.kind == drains }
+
 func (p LoserPolicy) validate() error {
-	if p.set && p.drain <= 0 {
-		return fmt.Errorf("hedgedlimit: Losers: Drain bound %v is not positive", p.drain)
+	name := [...]string{drains: "Drain", lingers: "Linger"}
+	if p.kind != cancels && p.bound <= 0 {
+		return fmt.Errorf("hedgedlimit: Losers: %s bound %v is not positive", name[p.kind], p.bound)
 	}
 	return nil
+}
+
+// win ends the run of the attempt whose result the call returns.
+func (t *attempt) win() {
+	t.call.mu.Lock()
+	t.won = true
+	t.call.mu.Unlock()
+	t.drop(permit.Success)
+}
+
+// lose tells an attempt that the call was decided without it. If it has not ended
+// yet, it is dealt with as Config.Losers says. Beaten is false if the end of the
+// caller's context decided the call, which ends that of the attempt without more
+// ado. It is called once at most, by the goroutine of the caller.
+func (t *attempt) lose(now time.Time, beaten bool) {
+	c := t.call
+	policy := c.hedger.config.Losers
+	drained := policy.kind == drains && beaten
+	rest := policy.bound
+	if policy.kind == lingers {
+		// Outside the lock: the delay has one of its own.
+		if d, known := c.delay.rest(now.Sub(t.granted)); known {
+			rest = min(d, policy.bound)
+		}
+	}
+	c.mu.Lock()
+	if t.holds == 0 {
+		c.mu.Unlock()
+		return // It failed, and is over.
+	}
+	t.decided, t.beaten = t.instant(now), beaten
+	switch {
+	case drained:
+		c.refs.Add(1)
+		t.timer = time.AfterFunc(policy.bound, t.drained)
+	case policy.kind == lingers && t.returned == 0:
+		c.refs.Add(1)
+		t.holds++
+		t.lingers = true
+		t.timer = time.AfterFunc(rest, t.lingered)
+	}
+	c.mu.Unlock()
+	c.hedger.counts.lost[t.kind].Add(1)
+	t.permit.Abandon()
+	switch {
+	case !beaten:
+		// The end of the caller's context reaches it by itself, and with its own
+		// cause.
+	case drained:
+		c.hedger.guard(func() { t.detach() }) // as in end
+	default:
+		t.stop()
+	}
+}
+
+// stop cancels the context of a beaten loser. Cancelling is not the end of its
+// work.
+func (t *attempt) stop() {
+	c := t.call
+	c.mu.Lock()
+	if t.returned == 0 {
+		t.canceled = t.instant(time.Now())
+	}
+	c.mu.Unlock()
+	// Runs what users hung on the context: no lock is held.
+	c.hedger.guard(func() { t.cancel(ErrLost) })
+}
+
+// drained is the function of the timer of a loser that drains.
+func (t *attempt) drained() {
+	defer t.call.unref()
+	t.stop()
+}
+
+// lingered is the function of the timer of a loser that lingers.
+func (t *attempt) lingered() {
+	defer t.call.unref()
+	t.drop(permit.Success)
+}
+
+// stopLingerLocked ends the linger of a loser that has answered. The run's own hold
+// is still there, so this is not the last. call.mu must be held.
+func (t *attempt) stopLingerLocked() {
+	if t.lingers && t.timer.Stop() {
+		t.lingers = false
+		t.holds--
+		t.call.refs.Add(-1) // never the last: the attempt has one
+	}
 }

@@ -12,15 +12,11 @@ import (
 const (
 	defaultQuantile   = 0.95
 	defaultMinSamples = 100
-	// Two windows are kept, so the estimate rests on one to two of them. 1,000
-	// samples put the error of a 95th percentile's rank at 0.7 points. After 10 s
-	// the MinSamples that an estimate needs are enough, so that moderate traffic
-	// does not remember last hour's latency.
-	windowSamples = 1000
-	windowAge     = 10 * time.Second
 	// Working the quantile out scans the histogram, so it is done once in so many
 	// samples. They are at most half of what the first estimate rests on.
 	refreshEvery = 50
+	// restSteps is how many halvings of the share that is left are tabled.
+	restSteps = 12
 )
 
 // QuantileConfig describes a delay that is learnt. The zero value is the 95th
@@ -63,13 +59,17 @@ type quantile struct {
 	mu sync.Mutex // a leaf
 	// Guarded by mu.
 
-	now, before *gradient.Histogram // the window being filled, and the one before
-	began       time.Time           // the window now
-	fresh       int                 // samples since the estimate was worked out
+	window      window
+	fresh       int // samples since the estimate was worked out
 	estimate    time.Duration
 	known       bool
 	median      time.Duration
 	medianKnown bool
+	// halves are the latencies that a half, a quarter, … of the primaries exceed. They
+	// are worked out when they are asked for, once for each estimate.
+	halves     [restSteps]time.Duration
+	numHalves  int
+	halvesDone bool
 }
 
 func (e *quantile) validate() error {
@@ -104,21 +104,7 @@ func (e *quantile) expected() (time.Duration, bool) {
 func (e *quantile) observe(now time.Time, latency time.Duration, censored bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.now == nil {
-		e.now, e.before = new(gradient.Histogram), new(gradient.Histogram)
-		e.began = now
-	}
-	n, enough := e.now.Count(), e.minSamples()
-	if n >= max(windowSamples, enough) || (n >= enough && now.Sub(e.began) >= windowAge) {
-		e.now, e.before = e.before, e.now
-		e.now.Reset()
-		e.began = now
-	}
-	if censored {
-		e.now.AddCensored(latency)
-	} else {
-		e.now.Add(latency)
-	}
+	e.window.add(now, latency, censored, windowSamples, e.minSamples())
 	e.fresh++
 	if !e.known || e.fresh >= refreshEvery {
 		e.refreshLocked()
@@ -134,13 +120,12 @@ func (e *quantile) minSamples() int {
 
 // refreshLocked works the estimate out anew. e.mu must be held.
 func (e *quantile) refreshLocked() {
-	if e.now.Count()+e.before.Count() < e.minSamples() {
+	if e.window.count() < e.minSamples() {
 		return // Only at first: a window that is put aside has as many.
 	}
-	e.fresh = 0
+	e.fresh, e.halvesDone = 0, false
 	var both gradient.Histogram
-	both.Merge(e.before)
-	both.Merge(e.now)
+	e.window.merge(&both)
 	q := e.config.Quantile
 	if q == 0 {
 		q = defaultQuantile
@@ -152,4 +137,44 @@ func (e *quantile) refreshLocked() {
 	}
 	e.estimate, e.known = d, known
 	e.median, e.medianKnown = both.Quantile(0.5)
+}
+
+// rest looks up the two latencies that lie around elapsed, of which the first is
+// exceeded by twice the share of the second. Somewhere between them the share is that
+// of elapsed, so the median of what is left lies before the latency after them.
+func (e *quantile) rest(elapsed time.Duration) (time.Duration, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.window.count() < e.minSamples() {
+		return 0, false
+	}
+	if !e.halvesDone {
+		e.halveLocked()
+	}
+	for i, d := range e.halves[:e.numHalves] {
+		if d <= elapsed {
+			continue
+		}
+		if i+1 < e.numHalves {
+			d = e.halves[i+1]
+		}
+		return d - elapsed, true
+	}
+	return 0, false
+}
+
+// halveLocked works out halves. e.mu must be held.
+func (e *quantile) halveLocked() {
+	e.halvesDone = true
+	e.numHalves = 0
+	var all gradient.Histogram
+	e.window.merge(&all)
+	for left := 0.5; e.numHalves < restSteps; left /= 2 {
+		d, known := all.Quantile(1 - left)
+		if !known {
+			return
+		}
+		e.halves[e.numHalves] = d
+		e.numHalves++
+	}
 }

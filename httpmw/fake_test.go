@@ -216,7 +216,7 @@ func fixed(t tb, n, waiting int) *limiter.Limiter {
 func hedged(t tb, l *limiter.Limiter, delay time.Duration, losers hedgedlimit.LoserPolicy) *hedgedlimit.Hedger {
 	t.Helper()
 	h, err := hedgedlimit.New(hedgedlimit.Config{
-		Limiter: l, Delay: hedgedlimit.Fixed(delay), Budget: hedgedlimit.Unlimited, Losers: losers,
+		Gates: hedgedlimit.NoGates, Limiter: l, Delay: hedgedlimit.Fixed(delay), Budget: hedgedlimit.Unlimited, Losers: losers,
 		OnPanic: func(any, []byte) {},
 	})
 	if err != nil {

@@ -56,7 +56,7 @@ func TestInFlightIsWhatRuns(t *testing.T) {
 				hedgedlimit.Cancel(), hedgedlimit.Drain(2 * time.Millisecond),
 			}).Draw(t, "losers")
 			h, err := hedgedlimit.New(hedgedlimit.Config{
-				Limiter: l, MaxAttempts: rapid.IntRange(1, 3).Draw(t, "attempts"), Losers: losers,
+				Gates: hedgedlimit.NoGates, Limiter: l, MaxAttempts: rapid.IntRange(1, 3).Draw(t, "attempts"), Losers: losers,
 				Delay: hedgedlimit.Fixed(2 * time.Millisecond), Budget: hedgedlimit.Unlimited,
 			})
 			if err != nil {

@@ -179,7 +179,7 @@ func TestPickTarget(t *testing.T) {
 		l := fixed(t, 3, 0)
 		f := &fake{scripts: []script{{headers: 50 * ms}, {headers: 50 * ms}, {headers: 1 * ms}}}
 		h, err := hedgedlimit.New(hedgedlimit.Config{
-			Limiter: l, MaxAttempts: 3, Delay: hedgedlimit.Fixed(10 * ms), Budget: hedgedlimit.Unlimited,
+			Gates: hedgedlimit.NoGates, Limiter: l, MaxAttempts: 3, Delay: hedgedlimit.Fixed(10 * ms), Budget: hedgedlimit.Unlimited,
 		})
 		if err != nil {
 			t.Fatal(err)

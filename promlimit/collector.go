@@ -42,6 +42,7 @@ type Collector struct {
 	calls, hedged, wins, denied, canceled *prometheus.Desc
 	started, ended, skipped               *prometheus.Desc
 	delay, balance, panics                *prometheus.Desc
+	share, winRate, congestion, lag       *prometheus.Desc
 }
 
 // NewCollector returns a collector. It fails, and returns nil, if not exactly one
@@ -90,6 +91,10 @@ func NewCollector(config Config) (*Collector, error) {
 	c.skipped = desc("hedge_skipped_total", "Hedges and retries that were due and not sent, by reason.", "reason")
 	c.delay = desc("hedge_delay_seconds", "How long a call waits for its first hedge. Absent while that is not known.")
 	c.balance = desc("hedge_budget_balance", "How many extra attempts the budget allows now.")
+	c.share = desc("hedge_gate_share", "The share of hedges that the win gate lets through.")
+	c.winRate = desc("hedge_win_rate", "The smoothed share of hedges that win.")
+	c.congestion = desc("hedge_congestion", "The median latency of primaries over its baseline, less a deadband, at least 1.")
+	c.lag = desc("hedge_cancel_lag_seconds_total", "For how long losers held their permits after they had lost. Over hedge_canceled_total this is the mean.")
 	c.panics = desc("panics_total", "Panics in attempts and callbacks.")
 	return c, nil
 }
@@ -112,6 +117,7 @@ func (c *Collector) Describe(descs chan<- *prometheus.Desc) {
 		c.limit, c.inFlight, c.waiting, c.overhang, c.oldest, c.leaked, c.acquired, c.released, c.rejected, c.shadowed,
 		c.calls, c.hedged, c.wins, c.denied, c.canceled,
 		c.started, c.ended, c.skipped, c.delay, c.balance, c.panics,
+		c.share, c.winRate, c.congestion, c.lag,
 	} {
 		if d != nil { // those of hedging are nil for a limiter alone
 			descs <- d
@@ -169,6 +175,10 @@ func (c *Collector) collectHedger(out sink) {
 		out.gauge(c.delay, s.Delay.Seconds())
 	}
 	out.gauge(c.balance, s.BudgetBalance)
+	out.gauge(c.share, s.Gates.Share)
+	out.gauge(c.winRate, s.Gates.WinRate)
+	out.gauge(c.congestion, s.Gates.Congestion)
+	out <- prometheus.MustNewConstMetric(c.lag, prometheus.CounterValue, s.Overhang.Seconds())
 	out.counter(c.panics, s.Panics)
 }
 

@@ -28,7 +28,7 @@ func newHedger(t *testing.T, name string, limit int) *hedgedlimit.Hedger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := hedgedlimit.New(hedgedlimit.Config{Limiter: l, Delay: hedgedlimit.Fixed(50 * time.Millisecond)})
+	h, err := hedgedlimit.New(hedgedlimit.Config{Limiter: l, Delay: hedgedlimit.Fixed(50 * time.Millisecond), Gates: hedgedlimit.NoGates})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,21 +82,24 @@ func TestMetricsAddUp(t *testing.T) {
 		synctest.Wait()
 		m := gather(t, r)
 		for key, want := range map[string]float64{
-			"holdfast_limit dep":                        8,
-			"holdfast_in_flight dep":                    0,
-			"holdfast_overhang dep":                     0,
-			"holdfast_leaked_total dep":                 0,
-			"holdfast_oldest_permit_seconds dep":        0,
-			"holdfast_acquired_total dep":               m["holdfast_hedge_started_total primary dep"] + m["holdfast_hedge_started_total hedge dep"] + m["holdfast_hedge_started_total retry dep"],
-			"holdfast_hedge_started_total primary dep":  40,
-			"holdfast_hedge_started_total hedge dep":    10,
-			"holdfast_hedge_wins_total dep":             10,
-			"holdfast_hedged_requests_total dep":        10,
-			"holdfast_hedge_canceled_total primary dep": 10,
-			"holdfast_calls_total dep succeeded":        30,
-			"holdfast_calls_total dep failed":           10,
-			"holdfast_hedge_delay_seconds dep":          0.05,
-			"holdfast_released_total dep canceled":      10,
+			"holdfast_limit dep":                          8,
+			"holdfast_in_flight dep":                      0,
+			"holdfast_overhang dep":                       0,
+			"holdfast_leaked_total dep":                   0,
+			"holdfast_oldest_permit_seconds dep":          0,
+			"holdfast_acquired_total dep":                 m["holdfast_hedge_started_total primary dep"] + m["holdfast_hedge_started_total hedge dep"] + m["holdfast_hedge_started_total retry dep"],
+			"holdfast_hedge_started_total primary dep":    40,
+			"holdfast_hedge_started_total hedge dep":      10,
+			"holdfast_hedge_wins_total dep":               10,
+			"holdfast_hedged_requests_total dep":          10,
+			"holdfast_hedge_canceled_total primary dep":   10,
+			"holdfast_calls_total dep succeeded":          30,
+			"holdfast_calls_total dep failed":             10,
+			"holdfast_hedge_delay_seconds dep":            0.05,
+			"holdfast_released_total dep canceled":        10,
+			"holdfast_hedge_gate_share dep":               1,
+			"holdfast_hedge_congestion dep":               1,
+			"holdfast_hedge_cancel_lag_seconds_total dep": 0,
 		} {
 			if m[key] != want {
 				t.Errorf("%s = %v, want %v", key, m[key], want)

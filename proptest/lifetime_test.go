@@ -23,7 +23,7 @@ func TestHedgerHoldsItsPermits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			proptest.TestPermitLifetime(t, func(l *limiter.Limiter) (proptest.Runner, error) {
 				h, err := hedgedlimit.New(hedgedlimit.Config{
-					Limiter: l, MaxAttempts: 3, Budget: hedgedlimit.Unlimited, Losers: losers,
+					Gates: hedgedlimit.NoGates, Limiter: l, MaxAttempts: 3, Budget: hedgedlimit.Unlimited, Losers: losers,
 					Delay: hedgedlimit.Fixed(20_000_000), OnPanic: func(any, []byte) {},
 				})
 				if err != nil {

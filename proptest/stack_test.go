@@ -349,7 +349,7 @@ func checkStack(t *rapid.T) {
 			losers = hedgedlimit.Drain(millis(1, 10).Draw(t, "bound"))
 		}
 		s.hedger, err = hedgedlimit.New(hedgedlimit.Config{
-			Limiter: l, MaxAttempts: s.maxAttempts, Budget: budget, Losers: losers,
+			Gates: hedgedlimit.NoGates, Limiter: l, MaxAttempts: s.maxAttempts, Budget: budget, Losers: losers,
 			Delay: hedgedlimit.Fixed(millis(0, 8).Draw(t, "delay")),
 			Classify: func(err error) hedgedlimit.Verdict {
 				if errors.Is(err, errFatal) {

@@ -4,13 +4,13 @@ package main
 var hedgedlimitFaults = []fault{
 	// Permits.
 	{
-		name: "the decision of the call releases a loser's permit", law: "L2", file: "hedgedlimit/attempt.go",
+		name: "the decision of the call releases a loser's permit", law: "L2", file: "hedgedlimit/losers.go",
 		old: "	t.permit.Abandon()\n", new: "	t.permit.Abandon()\n	t.permit.Release(permit.Canceled)\n",
 	},
 	{
-		name: "cancelling a loser releases its permit", law: "L2", file: "hedgedlimit/attempt.go",
-		old: "	t.call.hedger.guard(func() { t.cancel(ErrLost) })\n",
-		new: "	t.permit.Release(permit.Canceled)\n	t.call.hedger.guard(func() { t.cancel(ErrLost) })\n",
+		name: "cancelling a loser releases its permit", law: "L2", file: "hedgedlimit/losers.go",
+		old: "	c.hedger.guard(func() { t.cancel(ErrLost) })\n",
+		new: "	t.permit.Release(permit.Canceled)\n	c.hedger.guard(func() { t.cancel(ErrLost) })\n",
 	},
 	{
 		name: "the permit comes back before the result is discarded", law: "L1", file: "hedgedlimit/attempt.go",
@@ -30,34 +30,34 @@ var hedgedlimitFaults = []fault{
 		new: "	if t.failed() {\n		time.AfterFunc(time.Second, func() { t.drop(permit.Success) })\n	}\n",
 	},
 	{
-		name: "a hedge is sent without a permit", law: "L3", file: "hedgedlimit/call.go",
+		name: "a hedge is sent without a permit", law: "L3", file: "hedgedlimit/start.go",
 		old: "	p, ok := h.config.Limiter.TryAcquire(limiter.Hedge)\n	if !ok {", new: "	p, _ := h.config.Limiter.TryAcquire(limiter.Hedge)\n	if false {",
 	},
 	{
-		name: "a hedge takes from the reserve", law: "L4", file: "hedgedlimit/call.go",
+		name: "a hedge takes from the reserve", law: "L4", file: "hedgedlimit/start.go",
 		old: "h.config.Limiter.TryAcquire(limiter.Hedge)", new: "h.config.Limiter.TryAcquire(limiter.Primary)",
 	},
 	{
-		name: "a hedge waits for its permit", law: "L4", file: "hedgedlimit/call.go",
+		name: "a hedge waits for its permit", law: "L4", file: "hedgedlimit/start.go",
 		old: "	p, ok := h.config.Limiter.TryAcquire(limiter.Hedge)\n",
 		new: "	p, refused := h.config.Limiter.Acquire(c.ctx, limiter.Retry)\n	ok := refused == nil\n",
 	},
 	{
-		name: "a retry does not wait for its permit", law: "retry", file: "hedgedlimit/call.go",
+		name: "a retry does not wait for its permit", law: "retry", file: "hedgedlimit/start.go",
 		old: "h.config.Limiter.Acquire(c.ctx, limiter.Retry)", new: "h.config.Limiter.Acquire(c.ctx, limiter.Hedge)",
 	},
 	// Losers.
 	{
-		name: "a loser is not cancelled", law: "losers", file: "hedgedlimit/attempt.go",
-		old: "	case drain == 0:\n		t.stop()\n", new: "	case drain == 0:\n",
+		name: "a loser is not cancelled", law: "losers", file: "hedgedlimit/losers.go",
+		old: "	default:\n		t.stop()\n	}\n", new: "	default:\n	}\n",
 	},
 	{
-		name: "draining has no bound", law: "losers", file: "hedgedlimit/attempt.go",
-		old: "		t.drain = time.AfterFunc(drain, t.stop)\n", new: "",
+		name: "draining has no bound", law: "losers", file: "hedgedlimit/losers.go",
+		old: "		t.timer = time.AfterFunc(policy.bound, t.drained)\n", new: "		c.refs.Add(-1)\n",
 	},
 	{
-		name: "the caller's later cancellation reaches a loser that drains", law: "losers", file: "hedgedlimit/attempt.go",
-		old: "		t.call.hedger.guard(func() { t.detach() }) // as in end\n", new: "",
+		name: "the caller's later cancellation reaches a loser that drains", law: "losers", file: "hedgedlimit/losers.go",
+		old: "		c.hedger.guard(func() { t.detach() }) // as in end\n", new: "",
 	},
 	{
 		name: "the caller's deadline does not bound a loser that drains", law: "L13", file: "hedgedlimit/attempt.go",
@@ -68,17 +68,17 @@ var hedgedlimitFaults = []fault{
 		old: "			return // The attempt's own timer says so", new: "			// The attempt's own timer says so",
 	},
 	{
-		name: "the winner's context ends with the call", law: "L13", file: "hedgedlimit/attempt.go",
-		old: "	t.won = true\n	t.mu.Unlock()\n", new: "	t.won = true\n	t.mu.Unlock()\n	t.cancel(nil)\n",
+		name: "the winner's context ends with the call", law: "L13", file: "hedgedlimit/losers.go",
+		old: "	t.won = true\n	t.call.mu.Unlock()\n", new: "	t.won = true\n	t.call.mu.Unlock()\n	t.cancel(nil)\n",
 	},
 	{
 		name: "the context of an attempt outlives it", law: "L11", file: "hedgedlimit/attempt.go",
-		old: "	h.guard(func() { t.cancel(nil) }) // frees what hangs on the context\n", new: "",
+		old: "	t.dropContext()\n	if t.decided", new: "	if t.decided",
 	},
 	{
 		name: "the caller waits for the losers", law: "L7", file: "hedgedlimit/call.go",
-		old: "		t.lose(now, drain, !d.ctxEnded)\n",
-		new: "		t.lose(now, drain, !d.ctxEnded)\n		for t.permit.Held() {\n			time.Sleep(time.Millisecond)\n		}\n",
+		old: "		t.lose(now, !d.ctxEnded)\n",
+		new: "		t.lose(now, !d.ctxEnded)\n		for t.permit.Held() {\n			time.Sleep(time.Millisecond)\n		}\n",
 	},
 	// Decisions.
 	{
@@ -107,60 +107,59 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "a skip ends the call", law: "L4", file: "hedgedlimit/call.go",
-		old: "		if timeout {\n			c.hedge()\n		}\n",
-		new: "		if timeout {\n			n := len(c.attempts)\n			c.hedge()\n			if len(c.attempts) == n {\n				c.lock()\n				return decision{err: errNoAttempt}\n			}\n		}\n",
+		old: "		c.hedge(c.why)\n		return decision{}, false\n",
+		new: "		n := len(c.attempts)\n		c.hedge(c.why)\n		if len(c.attempts) == n {\n			return c.fail()\n		}\n		return decision{}, false\n",
 	},
 	{
-		name: "after a skip no hedge is due any more", law: "L4", file: "hedgedlimit/call.go",
-		old: "	c.hedger.counts.skipped[reason].Add(1)\n	c.arm(minRearm)\n", new: "	c.hedger.counts.skipped[reason].Add(1)\n",
+		name: "after a skip no hedge is due any more", law: "L4", file: "hedgedlimit/start.go",
+		old: "	c.arm(minRearm)\n", new: "",
 	},
 	{
 		name: "a failure does not start the next attempt", law: "verdicts", file: "hedgedlimit/call.go",
-		old: "	if c.running > 0 {\n		c.hedge()\n", new: "	if c.running > 0 {\n",
+		old: "		c.hedge(StartFailure)\n", new: "",
 	},
 	{
 		name: "a call that cannot go on waits for its delay", law: "L8", file: "hedgedlimit/call.go",
-		old: "	err := c.retry()\n	if err == nil {", new: "	err := c.retry()\n	if err == nil || c.ctx.Err() == nil && len(c.attempts) < c.maxAttempts {",
+		old: "	if c.retry(why) {", new: "	if c.retry(why) || c.ctx.Err() == nil && len(c.attempts) < c.maxAttempts {",
 	},
 	{
-		name: "refused hedges of no delay are due without a pause", law: "L15", file: "hedgedlimit/call.go",
+		name: "refused hedges of no delay are due without a pause", law: "L15", file: "hedgedlimit/start.go",
 		old: "const minRearm = time.Millisecond", new: "const minRearm = time.Microsecond",
 	},
 	{
-		name: "one hedge more than MaxAttempts", law: "MaxAttempts", file: "hedgedlimit/call.go",
-		old: "	if len(c.attempts) >= c.maxAttempts {\n		c.disarm()\n		return\n	}\n	h := c.hedger",
-		new: "	if len(c.attempts) > c.maxAttempts {\n		c.disarm()\n		return\n	}\n	h := c.hedger",
+		name: "one hedge more than MaxAttempts", law: "MaxAttempts", file: "hedgedlimit/start.go",
+		old: "	return len(c.attempts) < c.maxAttempts && !c.noHedge", new: "	c.maxAttempts = max(c.maxAttempts, 2)\n	return len(c.attempts) < c.maxAttempts && !c.noHedge",
 	},
 	{
-		name: "an attempt that cannot answer before the deadline is sent", law: "deadline", file: "hedgedlimit/call.go",
+		name: "an attempt that cannot answer before the deadline is sent", law: "deadline", file: "hedgedlimit/start.go",
 		old: "	return deadline.Sub(now) <= usual\n", new: "	_ = deadline\n	_ = usual\n	return false\n",
 	},
 	// The budget.
 	{
-		name: "a hedge is sent without budget", law: "L9", file: "hedgedlimit/call.go",
-		old: "	paid := !late && h.config.Budget.Withdraw(now)\n	h.counts.due.Add(1) // after", new: "	paid := !late\n	h.counts.due.Add(1) // after",
+		name: "a hedge is sent without budget", law: "L9", file: "hedgedlimit/start.go",
+		old: "	if !h.config.Budget.Withdraw(now) {", new: "	if false {",
 	},
 	{
-		name: "a retry is sent without budget", law: "L9", file: "hedgedlimit/call.go",
-		old: "	paid := !late && h.config.Budget.Withdraw(now)\n	h.counts.due.Add(1) // as", new: "	paid := !late\n	h.counts.due.Add(1) // as",
+		name: "a retry is sent without budget", law: "L9", file: "hedgedlimit/start.go",
+		old: "	paid := room && !late && h.config.Budget.Withdraw(now)\n", new: "	paid := room && !late\n",
 	},
 	{
-		name: "a skipped hedge does not give its budget back", law: "L9", file: "hedgedlimit/call.go",
+		name: "a skipped hedge does not give its budget back", law: "L9", file: "hedgedlimit/start.go",
 		old: "		h.config.Budget.Refund(now)\n", new: "",
 	},
 	{
-		name: "a retry without a permit does not give its budget back", law: "L9", file: "hedgedlimit/call.go",
+		name: "a retry without a permit does not give its budget back", law: "L9", file: "hedgedlimit/start.go",
 		old: "		h.config.Budget.Refund(time.Now())\n", new: "",
 	},
 	{
-		name: "primaries pay nothing in", law: "L9", file: "hedgedlimit/call.go",
-		old: "	h.config.Budget.Deposit(time.Now())\n", new: "",
+		name: "primaries pay nothing in", law: "L9", file: "hedgedlimit/attempt.go",
+		old: "		h.config.Budget.Deposit(t.granted) // before the end of the attempt can be told\n", new: "",
 	},
 	// Results.
 	{
 		name: "a late result is discarded twice", law: "L10", file: "hedgedlimit/attempt.go",
-		old: "	t.call.hedger.guard(func() { t.call.discard(t.number) })\n",
-		new: "	t.call.hedger.guard(func() { t.call.discard(t.number) })\n	t.call.hedger.guard(func() { t.call.discard(t.number) })\n",
+		old: "	t.call.hedger.guard(func() { t.call.work.discard(t.number) })\n",
+		new: "	t.call.hedger.guard(func() { t.call.work.discard(t.number) })\n	t.call.hedger.guard(func() { t.call.work.discard(t.number) })\n",
 	},
 	{
 		name: "a late result is not discarded", law: "L10", file: "hedgedlimit/attempt.go",
@@ -185,7 +184,7 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "OnPanic is not told of a panic of the function", law: "L10", file: "hedgedlimit/attempt.go",
-		old: "			t.call.hedger.panicked(v)\n", new: "",
+		old: "			h.panicked(v)\n", new: "",
 	},
 	{
 		name: "a panic counts as a success", law: "L12", file: "hedgedlimit/attempt.go",
@@ -206,10 +205,10 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "a panic in the budget leaves attempts without a caller", law: "L10", file: "hedgedlimit/call.go",
-		old: "		c.lock()\n		c.settle(decision{})\n", new: "		c.settle(decision{})\n",
+		old: "		c.lock()\n		c.end.panicked", new: "		c.end.panicked",
 	},
 	{
 		name: "a panic in Discard ends the process", law: "L10", file: "hedgedlimit/attempt.go",
-		old: "	t.call.hedger.guard(func() { t.call.discard(t.number) })\n", new: "	t.call.discard(t.number)\n",
+		old: "	t.call.hedger.guard(func() { t.call.work.discard(t.number) })\n", new: "	t.call.work.discard(t.number)\n",
 	},
 }

@@ -3,12 +3,12 @@ package main
 // learningFaults break what the delay and the budget remember.
 var learningFaults = []fault{
 	{
-		name: "a latency that was cut short counts as a full one", law: "L12", file: "hedgedlimit/quantile.go",
-		old: "e.now.AddCensored(latency)", new: "e.now.Add(latency)",
+		name: "a latency that was cut short counts as a full one", law: "L12", file: "hedgedlimit/window.go",
+		old: "w.now.AddCensored(latency)", new: "w.now.Add(latency)",
 	},
 	{
-		name: "a latency that was cut short is left out", law: "L12", file: "hedgedlimit/quantile.go",
-		old: "		e.now.AddCensored(latency)\n", new: "",
+		name: "a latency that was cut short is left out", law: "L12", file: "hedgedlimit/window.go",
+		old: "		w.now.AddCensored(latency)\n", new: "",
 	},
 	{
 		name: "an unknown delay is taken for none", law: "L12", file: "hedgedlimit/quantile.go",
@@ -16,19 +16,19 @@ var learningFaults = []fault{
 	},
 	{
 		name: "hedges teach the delay", law: "L12", file: "hedgedlimit/attempt.go",
-		old: "	if t.kind == limiter.Primary {\n		t.call.hedger.config.Delay", new: "	if t.kind != limiter.Bypass {\n		t.call.hedger.config.Delay",
+		old: "	if t.kind == limiter.Primary {\n		c.delay", new: "	if t.kind != limiter.Bypass {\n		c.delay",
 	},
 	{
 		name: "hedges are sent before there are enough samples", law: "L12", file: "hedgedlimit/quantile.go",
-		old: "	if e.now.Count()+e.before.Count() < e.minSamples() {", new: "	if e.now.Count()+e.before.Count() < 1 {",
+		old: "	if e.window.count() < e.minSamples() {\n		return // Only", new: "	if e.window.count() < 1 {\n		return // Only",
 	},
 	{
-		name: "a slow trickle never has enough samples", law: "QuantileConfig", file: "hedgedlimit/quantile.go",
-		old: "(n >= enough && now.Sub(e.began) >= windowAge)", new: "(n > 0 && now.Sub(e.began) >= windowAge)",
+		name: "a slow trickle never has enough samples", law: "QuantileConfig", file: "hedgedlimit/window.go",
+		old: "(n >= enough && now.Sub(w.began) >= windowAge)", new: "(n > 0 && now.Sub(w.began) >= windowAge)",
 	},
 	{
-		name: "the delay never forgets", law: "QuantileConfig", file: "hedgedlimit/quantile.go",
-		old: "		e.now.Reset()\n", new: "",
+		name: "the delay never forgets", law: "QuantileConfig", file: "hedgedlimit/window.go",
+		old: "		w.now.Reset()\n", new: "",
 	},
 	{
 		name: "the delay is not bounded by Max", law: "QuantileConfig", file: "hedgedlimit/quantile.go",
