@@ -21,25 +21,50 @@
 // returns, the others are losers. A hedge that was due and not sent is a skip.
 // It is counted, and it is never an error.
 //
+// # When a hedge is sent
+//
+// A hedge that is due must pass, in this order: the attempts that are left, a pushback
+// that asked for none, the deadline, the Gates for pressure, surge and win rate, the
+// Budget, and last the permit, for which it never waits. Each no is counted under its
+// own reason, as a Skip. It uses up no attempt and no budget, and the hedge is due again
+// after the delay, unless the no is final for the call: that of the win gate, and that
+// of attempts that layers around this one have used up. So hedging sends what the
+// dependency has room for, and backs off by itself, down to a probe, where it does not
+// pay; Config.Holdback measures what it brings.
+//
+// A retry, sent after a failure with nothing running, passes the attempts, the
+// deadline, the budget and the permit only, and may wait for the permit.
+//
 // # The life of a call
 //
 // The goroutine of the caller decides everything; attempts run in goroutines of
-// their own and report to it.
+// their own and report to it. Left counts the attempts that may still be sent, none of
+// them once the other side asked for no more (pushback below 0). Active counts the
+// others that run.
 //
-//	          permit refused
-//	 start ─────────────────────────────────────────────────▶ decided (error)
-//	   │ primary launched
-//	   ▼
-//	running ──delay over──▶ gates ──all yes──▶ launch a hedge ──▶ running
-//	   │                      └──any no──▶ skip, arm the delay again ──▶ running
-//	   ├──an attempt failed, NonFatal──▶ the same gates, at once
-//	   ├──an attempt succeeded──────────────────────────────▶ decided (result)
-//	   ├──an attempt failed, Fatal, or panicked─────────────▶ decided (error)
-//	   ├──context done──────────────────────────────────────▶ decided (error)
-//	   └──none runs and none can start──────────────────────▶ decided (error)
+//	event                    left  active   what follows
+//	primary got no permit     –      –      decided: its error
+//	success                   *      *      decided: the result
+//	failure, Fatal or panic   *      *      decided: the errors, or the panic
+//	context done              *      *      decided: the context's error
+//	failure, NonFatal         0      0      decided: the errors
+//	failure, NonFatal         0     >0      wait for the others
+//	– with pushback n ≥ 0    >0      *      timer := n
+//	– with Retry             >0      0      timer := back-off
+//	– otherwise              >0     >0      gates: a hedge now, or a skip; timer := delay
+//	– otherwise              >0      0      a retry now, or decided: the errors
+//	timer                    >0     >0      gates: a hedge now, or a skip; timer := delay
+//	timer                    >0      0      a retry now, or decided: the errors
 //
-// What has been reported when the caller's goroutine looks counts as one
-// instant: a success beats everything else in it, then the lower number does.
+// A timer with nothing active that would run beyond the deadline is not set: the call
+// is decided at once. After a retry the timer is set to the delay too. With Retry, or if
+// the call is held back, no hedge is ever due and the delay is never set. A skip that is
+// final for the call leaves the timer off.
+//
+// What has been reported when the caller's goroutine looks counts as one instant: a
+// success beats everything else in it, then the lower number does, and then what has
+// failed beats the context and the timer. TestCallFollowsItsTable compares calls with
+// this table, step by step.
 //
 // # The life of an attempt
 //
@@ -47,7 +72,8 @@
 //	                              │ failed: at once
 //	                              │ won: when the call is decided
 //	                              │ lost: when its result has been discarded
-//	                              └ and, in each case, after every Hold is released
+//	                              └ and, in each case, after every Hold is released,
+//	                                and the linger of a loser is over
 //
 // The permit is taken before the launch, and released when the attempt has
 // ended, and by nothing else. Cancelling the attempt, deciding the call and the

@@ -35,6 +35,11 @@ func classify(err error) hedgedlimit.Verdict {
 // primaries unless config says so.
 func newLimiter(t testing.TB, limit int, config limiter.Config) *limiter.Limiter {
 	t.Helper()
+	return newFixedLimiter(t, limit, config)
+}
+
+// newFixedLimiter is newLimiter for a *rapid.T as well.
+func newFixedLimiter(t interface{ Fatal(...any) }, limit int, config limiter.Config) *limiter.Limiter {
 	algorithm, err := gradient.NewFixed(limit)
 	if err != nil {
 		t.Fatal(err)

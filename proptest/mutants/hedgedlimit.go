@@ -40,7 +40,7 @@ var hedgedlimitFaults = []fault{
 	{
 		name: "a hedge waits for its permit", law: "L4", file: "hedgedlimit/start.go",
 		old: "	p, ok := h.config.Limiter.TryAcquire(limiter.Hedge)\n",
-		new: "	p, refused := h.config.Limiter.Acquire(c.ctx, limiter.Retry)\n	ok := refused == nil\n",
+		new: "	p, refused := h.config.Limiter.Acquire(c.ctx, limiter.Retry)\n	ok = refused == nil\n",
 	},
 	{
 		name: "a retry does not wait for its permit", law: "retry", file: "hedgedlimit/start.go",
@@ -87,7 +87,7 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "the end of the caller's context sends a hedge", law: "L7", file: "hedgedlimit/call.go",
-		old: "		case <-c.ctx.Done():\n		}\n", new: "		case <-c.ctx.Done():\n			c.hedge()\n		}\n",
+		old: "		case <-c.ctx.Done():\n		}\n", new: "		case <-c.ctx.Done():\n			c.hedge(StartDelay)\n		}\n",
 	},
 	{
 		name: "a fatal error counts as one that is not", law: "verdicts", file: "hedgedlimit/call.go",
