@@ -254,6 +254,10 @@ func (t *attempt) noteReturn(o permit.Outcome) {
 	c := t.call
 	now := time.Now()
 	callerErr := c.ctxErr() // outside the lock: the context may be the user's code
+	rest := time.Duration(0)
+	if callerErr != nil {
+		rest = t.rest(now)
+	}
 	c.mu.Lock()
 	t.returned = t.instant(now)
 	switch {
@@ -276,6 +280,10 @@ func (t *attempt) noteReturn(o permit.Outcome) {
 		o = permit.Expired
 	case o == permit.Ignored:
 		o = permit.Canceled
+	}
+	if o == permit.Expired || o == permit.Canceled {
+		// The caller has left in the instant in which the call is to be decided.
+		t.lingerLocked(rest)
 	}
 	t.outcome = o
 	canceled := t.canceled != 0

@@ -42,6 +42,21 @@ func TestBadConfigNamesFieldAndValue(t *testing.T) {
 		{quantile(hedgedlimit.QuantileConfig{MinSamples: -1}), "MinSamples", "-1"},
 		{hedgedlimit.Config{Losers: hedgedlimit.Drain(0)}, "Drain", "0s"},
 		{hedgedlimit.Config{Losers: hedgedlimit.Drain(-time.Second)}, "Drain", "-1s"},
+		{hedgedlimit.Config{Losers: hedgedlimit.Linger(0)}, "Linger", "0s"},
+		{hedgedlimit.Config{Holdback: -0.1}, "Holdback", "-0.1"},
+		{hedgedlimit.Config{Holdback: 1.1}, "Holdback", "1.1"},
+		{hedgedlimit.Config{Holdback: nan}, "Holdback", "NaN"},
+		{hedgedlimit.Config{Delay: hedgedlimit.PerKey(hedgedlimit.QuantileConfig{}, 0)}, "PerKey", "0"},
+		{hedgedlimit.Config{Delay: hedgedlimit.PerKey(hedgedlimit.QuantileConfig{Quantile: 2}, 1)}, "Quantile", "2"},
+		{hedgedlimit.Config{Delay: hedgedlimit.Fixed(0), Retry: &hedgedlimit.Backoff{}}, "Retry", "Delay"},
+		{hedgedlimit.Config{Retry: &hedgedlimit.Backoff{Initial: -1}}, "Initial", "-1ns"},
+		{hedgedlimit.Config{Retry: &hedgedlimit.Backoff{Max: -1}}, "Max", "-1ns"},
+		{hedgedlimit.Config{Retry: &hedgedlimit.Backoff{Initial: time.Second, Max: ms}}, "Initial", "1s"},
+		{hedgedlimit.Config{Retry: &hedgedlimit.Backoff{Multiplier: nan}}, "Multiplier", "NaN"},
+		{hedgedlimit.Config{Retry: &hedgedlimit.Backoff{Multiplier: inf}}, "Multiplier", "+Inf"},
+		{hedgedlimit.Config{Retry: &hedgedlimit.Backoff{Multiplier: -2}}, "Multiplier", "-2"},
+		{hedgedlimit.Config{Budget: hedgedlimit.AllOf(hedgedlimit.Unlimited, nil)}, "AllOf", "2"},
+		{hedgedlimit.Config{Budget: hedgedlimit.AllOf((*hedgedlimit.Throttle)(nil))}, "AllOf", "1"},
 	} {
 		h, err := hedgedlimit.New(c.config)
 		if h != nil || err == nil || !strings.HasPrefix(err.Error(), "hedgedlimit: ") ||

@@ -84,13 +84,7 @@ func (t *attempt) lose(now time.Time, beaten bool) {
 	c := t.call
 	policy := c.hedger.config.Losers
 	drained := policy.kind == drains && beaten
-	rest := policy.bound
-	if policy.kind == lingers {
-		// Outside the lock: the delay has one of its own.
-		if d, known := c.delay.rest(now.Sub(t.granted)); known {
-			rest = min(d, policy.bound)
-		}
-	}
+	rest := t.rest(now) // outside the lock: the delay has one of its own
 	c.mu.Lock()
 	if t.holds == 0 {
 		c.mu.Unlock()
@@ -101,11 +95,8 @@ func (t *attempt) lose(now time.Time, beaten bool) {
 	case drained:
 		c.refs.Add(1)
 		t.timer = time.AfterFunc(policy.bound, t.drained)
-	case policy.kind == lingers && t.returned == 0:
-		c.refs.Add(1)
-		t.holds++
-		t.lingers = true
-		t.timer = time.AfterFunc(rest, t.lingered)
+	case t.returned == 0:
+		t.lingerLocked(rest)
 	}
 	c.mu.Unlock()
 	c.hedger.counts.lost[t.kind].Add(1)
@@ -119,6 +110,31 @@ func (t *attempt) lose(now time.Time, beaten bool) {
 	default:
 		t.stop()
 	}
+}
+
+// rest is for how long the permit of an attempt that is cut short now is held beyond
+// its work here, and 0 if it is not.
+func (t *attempt) rest(now time.Time) time.Duration {
+	policy := t.call.hedger.config.Losers
+	if policy.kind != lingers {
+		return 0
+	}
+	if d, known := t.call.delay.rest(now.Sub(t.granted)); known {
+		return min(d, policy.bound)
+	}
+	return policy.bound
+}
+
+// lingerLocked lets the permit be held for the rest, which may be none. call.mu must be
+// held, and holds be above 0.
+func (t *attempt) lingerLocked(rest time.Duration) {
+	if rest <= 0 || t.lingers {
+		return
+	}
+	t.call.refs.Add(1)
+	t.holds++
+	t.lingers = true
+	t.timer = time.AfterFunc(rest, t.lingered)
 }
 
 // stop cancels the context of a beaten loser. Cancelling is not the end of its

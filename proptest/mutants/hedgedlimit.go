@@ -180,7 +180,7 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "a panic is raised as text", law: "L10", file: "hedgedlimit/call.go",
-		old: "		panic(d.panicValue)\n", new: "		panic(errors.New(\"panic in an attempt\"))\n",
+		old: "		panic(d.panicValue)\n", new: "		panic(\"panic in an attempt\")\n",
 	},
 	{
 		name: "OnPanic is not told of a panic of the function", law: "L10", file: "hedgedlimit/attempt.go",
