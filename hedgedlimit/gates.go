@@ -101,14 +101,16 @@ func (g *Gates) room(now, pressure time.Time, inFlight, limit int) (Skip, bool) 
 	return 0, true
 }
 
-// pays asks the win gate, with a random number of [0, 1).
-func (g *Gates) pays(random float64) bool {
+// pays asks the win gate. Random returns a number of [0, 1); it may be the user's code,
+// so it is called without the lock.
+func (g *Gates) pays(random func() float64) bool {
 	if g.off {
 		return true
 	}
+	u := random()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return random < g.win.share()
+	return u < g.win.share()
 }
 
 // GateStats is what the gates have learnt.

@@ -284,7 +284,8 @@ func TestGatesAreAskedInOrder(t *testing.T) {
 			t.Errorf("pressure %v ago, %d in flight: %v, %v", c.pressed, c.inFlight, reason, ok)
 		}
 	}
-	if !g.pays(0.2499) || g.pays(0.25) {
+	number := func(u float64) func() float64 { return func() float64 { return u } }
+	if !g.pays(number(0.2499)) || g.pays(number(0.25)) {
 		t.Error("at first a quarter of the hedges is sent")
 	}
 }
@@ -294,7 +295,7 @@ func TestNoGatesLetEverythingThrough(t *testing.T) {
 	NoGates.decided(false)
 	NoGates.started(now, 1<<20)
 	NoGates.observe(now, time.Hour, true, 1)
-	if _, ok := NoGates.room(now, now, 1<<20, 1); !ok || !NoGates.pays(0.9999) {
+	if _, ok := NoGates.room(now, now, 1<<20, 1); !ok || !NoGates.pays(nil) {
 		t.Error("NoGates says no")
 	}
 	if s := NoGates.Stats(); s != (GateStats{Share: 1, Congestion: 1}) {

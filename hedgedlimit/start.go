@@ -92,7 +92,7 @@ func (c *call) ask(now time.Time) (reason Skip, ok bool) {
 	}
 	// One draw for each hedge: with one for each time that it is due, twenty draws
 	// of 1/32 would let half of them through.
-	if !c.passed && !h.config.Gates.pays(h.config.Rand()) {
+	if !c.passed && !h.config.Gates.pays(h.config.Rand) {
 		return SkipWin, false
 	}
 	c.passed = true
