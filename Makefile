@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench sim hedge bench-ledger bench-limiter mutants fuzz stress
+.PHONY: check check-deep test race fmt bench sim hedge bench-ledger bench-limiter mutants fuzz stress long
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -44,7 +44,7 @@ bench-limiter:
 	go test -run '^$$' -bench 'AcquireRelease|Refusal|Window' -benchtime 200ms -count 10 ./limiter > limiter.txt
 	go run $(BENCHSTAT) -col /impl limiter.txt
 
-check-deep: mutants fuzz stress
+check-deep: mutants fuzz stress long
 	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./proptest
 
 # Every planted fault must be caught by a test. Before that, the ledger's tests must pass
@@ -58,3 +58,7 @@ fuzz:
 
 stress:
 	HOLDFAST_STRESS=$(STRESS) go test -race -run Stress -timeout 60m ./permit ./hedgedlimit
+
+# The hedge rate over 200,000 calls and more a row, and the fan-out over 500,000.
+long:
+	HOLDFAST_LONG=1 go test -v -run 'ShareOfHedged|FanOut' ./hedgedlimit

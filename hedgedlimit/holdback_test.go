@@ -2,6 +2,7 @@ package hedgedlimit_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,10 +16,13 @@ import (
 func TestHoldbackMeasuresWhatHedgingBrings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		draws := 0
+		var mu sync.Mutex
 		var held, hedged int
 		h := newHedger(t, hedgedlimit.Config{
 			Holdback: 0.25, Rand: func() float64 { draws++; return float64(draws%4) / 4 },
 			Observer: func(e hedgedlimit.CallEvent) {
+				mu.Lock()
+				defer mu.Unlock()
 				if e.HeldBack {
 					held++
 					if len(e.Attempts) != 1 || len(e.Skips) != 0 {
