@@ -37,7 +37,8 @@ type call struct {
 	shut     bool       // no hedge may be sent any more; retries may
 	backoffs int        // since the call began, or since the last pushback
 	timer    *time.Timer
-	due      time.Time // when the timer counts; an older tick does not
+	armed    bool      // the timer is set
+	due      time.Time // when it counts; an older tick does not
 	why      Start     // of the attempt that the timer is for
 	skips    *skipLog  // nil unless an observer is set
 	end      decision  // set when decided, for the observer
@@ -159,7 +160,7 @@ func (c *call) loop() decision {
 			}
 			ticked = false // the cadence begins anew
 		}
-		if ticked && !time.Now().Before(c.due) {
+		if ticked && c.isDue() {
 			if d, decided := c.timeout(); decided {
 				return d
 			}

@@ -188,7 +188,7 @@ func (c *call) arm(atLeast time.Duration) {
 
 // set sets the timer. A tick of what it was set to before is told by its time.
 func (c *call) set(now time.Time, d time.Duration, why Start) {
-	c.due, c.why = now.Add(d), why
+	c.due, c.why, c.armed = now.Add(d), why, true
 	switch {
 	case c.timer == nil:
 		c.refs.Add(1)
@@ -203,11 +203,11 @@ func (c *call) disarm() {
 	if c.timer != nil && c.timer.Stop() {
 		c.refs.Add(-1) // never the last: the caller has one
 	}
-	c.due = c.due.Add(forever)
+	c.armed = false
 }
 
-// forever puts a time out of reach.
-const forever = 100 * 365 * 24 * time.Hour
+// isDue reports whether a tick is that of the timer as it is set now.
+func (c *call) isDue() bool { return c.armed && !time.Now().Before(c.due) }
 
 // onTick is the function of the timer.
 func (c *call) onTick() {

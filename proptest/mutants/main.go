@@ -39,7 +39,8 @@ type fault struct {
 }
 
 func allFaults() []fault {
-	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, learningFaults, gradientFaults)
+	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults,
+		hedgingFaults, learningFaults, gradientFaults)
 }
 
 // A result is what became of one fault.

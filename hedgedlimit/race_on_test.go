@@ -1,0 +1,5 @@
+//go:build race
+
+package hedgedlimit_test
+
+func raceEnabled() bool { return true }
