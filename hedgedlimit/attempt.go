@@ -159,7 +159,7 @@ func (c *call) launch(kind limiter.Kind, p limiter.Permit, why Start) bool {
 	t.number, t.kind, t.why = len(c.attempts)+1, kind, why
 	t.permit, t.granted = p, time.Now()
 	t.holds, t.held = 1, permit.Success
-	t.newContext(c.layer)
+	t.newContext(c.layer.of(t.number))
 	if kind == limiter.Primary && c.layer.pays {
 		h.config.Budget.Deposit(t.granted) // before the end of the attempt can be told
 	}

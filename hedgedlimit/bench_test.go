@@ -10,8 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/limiter"
 )
 
-// A call whose hedge never fires, against the same written by hand without a
-// limiter: a goroutine, a channel, a timer and a context.
+// A call whose hedge never fires, under a limiter with budget, gates and a delay that
+// was learnt, against the same written by hand without any of them: a goroutine, a
+// channel, a timer and a context.
 //
 //	go test -run '^$' -bench Call -count 10 ./hedgedlimit
 func BenchmarkCall(b *testing.B) {
@@ -24,7 +25,7 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		h, err := hedgedlimit.New(hedgedlimit.Config{Limiter: l, Delay: hedgedlimit.Fixed(time.Hour)})
+		h, err := hedgedlimit.New(hedgedlimit.Config{Limiter: l, Delay: hedgedlimit.Quantile(hedgedlimit.QuantileConfig{Min: time.Hour, MinSamples: 1})})
 		if err != nil {
 			b.Fatal(err)
 		}

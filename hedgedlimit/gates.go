@@ -27,6 +27,10 @@ const pressureMemory = time.Second
 // Then come the budget and the permit, which are no part of it. A retry, which
 // somebody waits for who has nothing else, passes no gate.
 //
+// A few stragglers among many calls that are merely slowish are a case that the win gate
+// does not like: most hedges lose then, although those that win save much. A higher
+// quantile, at which stragglers are most of what is left over, suits it and costs less.
+//
 // Gates learn from what the calls of a hedger show. Hedgers that share a limiter
 // should share their gates too. The zero value is ready, and must not be copied
 // after first use. All methods may be called from any goroutine; there is no clock

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +139,31 @@ func TestLayersDoNotMultiply(t *testing.T) {
 				identities(t, h.Stats())
 			}
 		})
+	})
+}
+
+// Calls side by side in one attempt are different work: each has its own attempts.
+func TestCallsOfAFanOutInsideACallAreHedgedEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outer := newHedger(t, hedgedlimit.Config{Delay: hedgedlimit.Fixed(time.Hour)})
+		inner := newHedger(t, hedgedlimit.Config{Limiter: newLimiter(t, 100, limiter.Config{}), Delay: hedgedlimit.Fixed(10 * ms)})
+		_, err := hedgedlimit.Do(t.Context(), outer, func(ctx context.Context, _ hedgedlimit.Attempt) (int, error) {
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					run(t, ctx, inner, want{result: 2, at: 11 * ms, started: []time.Duration{0, 10 * ms}}, step{takes: time.Second}, step{takes: ms})
+				})
+			}
+			wg.Wait()
+			run(t, ctx, inner, want{result: 2, at: 11 * ms, started: []time.Duration{0, 10 * ms}}, step{takes: time.Second}, step{takes: ms})
+			return 0, nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		probe(t, inner)
+		probe(t, outer)
 	})
 }
 

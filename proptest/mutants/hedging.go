@@ -100,15 +100,23 @@ var hedgingFaults = []fault{
 	},
 	{
 		name: "layers multiply", law: "layers", file: "hedgedlimit/layer.go",
-		old: "		l.extra = outer.extra\n", new: "",
+		old: "n += x.outer.usedLocked() - int(x.outer.inside[x.at])", new: "_ = x",
+	},
+	{
+		name: "what the calls inside one attempt used is forgotten", law: "layers", file: "hedgedlimit/layer.go",
+		old: "		x.outer.inside[x.at] = max(x.outer.inside[x.at], int8(x.usedLocked()))\n", new: "		x.outer.inside[x.at] = 0\n",
+	},
+	{
+		name: "calls side by side use up each other's attempts", law: "layers", file: "hedgedlimit/layer.go",
+		old: "x.outer.usedLocked() - int(x.outer.inside[x.at])", new: "x.outer.usedLocked()",
 	},
 	{
 		name: "an extra attempt outside pays in for a primary inside", law: "L9", file: "hedgedlimit/layer.go",
-		old: "		l.pays = outer.extra.Load() == 0 && ", new: "		l.pays = ",
+		old: "		l.pays = l.first && ", new: "		l.pays = ",
 	},
 	{
 		name: "two layers pay into one budget", law: "L9", file: "hedgedlimit/layer.go",
-		old: "(h.comparable == nil || h.comparable != outer.hedger.comparable)", new: "h != nil",
+		old: "(h.comparable == nil || h.comparable != p.layer.hedger.comparable)", new: "h != nil",
 	},
 	// Budgets.
 	{
