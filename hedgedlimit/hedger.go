@@ -172,7 +172,7 @@ type Stats struct {
 	// Panics counts the panics in code of the user.
 	Panics uint64
 	// Delay is how long a call would now wait for its first hedge. DelayKnown is
-	// false while there is no such delay, or it is worked out by a DelayFunc.
+	// false while there is no such delay, or it is worked out by a DelayFunc or by key.
 	Delay      time.Duration
 	DelayKnown bool
 	// BudgetBalance is how many extra attempts the budget allows now.
@@ -216,7 +216,7 @@ func (h *Hedger) Stats() Stats {
 		s.Skipped[i] = c.skipped[i].Load()
 	}
 	// A DelayFunc is the user's code for one call, not for a scrape.
-	if _, ok := h.config.Delay.(DelayFunc); !ok {
+	if _, ok := h.config.Delay.(DelayFunc); !ok && h.config.Retry == nil {
 		s.Delay, s.DelayKnown = h.config.Delay.next(now, 1)
 	}
 	return s

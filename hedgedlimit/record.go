@@ -131,8 +131,8 @@ func (r *record[T]) takeResult(number int) T {
 }
 
 func (r *record[T]) recycle() {
-	var zero T
-	r.fn, r.discarded, r.result, r.others = nil, nil, zero, nil
+	// A result has been taken or disposed of by now, and is forgotten.
+	r.fn, r.discarded, r.others = nil, nil, nil
 	r.reset()
 	r.hedger.records.Put(r)
 }

@@ -53,6 +53,27 @@ func TestNoPermitIsHeldDuringABackoff(t *testing.T) {
 	})
 }
 
+// In retry mode no hedge is sent, however long a call takes, also when the usual latency
+// has been learnt.
+func TestRetryModeSendsNoHedge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHedger(t, hedgedlimit.Config{Retry: &hedgedlimit.Backoff{}, Rand: func() float64 { return 0.5 }})
+		for range 200 {
+			run(t, t.Context(), h, want{result: 1, at: 10 * ms, started: []time.Duration{0}}, step{takes: 10 * ms})
+		}
+		run(t, t.Context(), h, want{result: 1, at: time.Hour, started: []time.Duration{0}}, step{takes: time.Hour})
+		if h.Stats().Due != 0 {
+			t.Errorf("%+v", h.Stats())
+		}
+		// What was learnt is used: a retry that cannot be expected to answer is not sent.
+		ctx, cancel := context.WithTimeout(t.Context(), 115*ms)
+		defer cancel()
+		run(t, ctx, h, want{err: errRetryable, at: 10 * ms, started: []time.Duration{0}}, step{takes: 10 * ms, err: errRetryable})
+		only(t, h, hedgedlimit.SkipDeadline, 1)
+		probe(t, h)
+	})
+}
+
 // Law L7, L8: a back-off is a start to come; the end of the context ends it, and one
 // that the deadline does not leave time for is none.
 func TestBackoffEndsWithTheContext(t *testing.T) {
