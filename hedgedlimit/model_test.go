@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -347,12 +348,15 @@ func (m *model) real(t *rapid.T) modelOutcome {
 		defer time.AfterFunc(m.leaves, cancel).Stop()
 	}
 	var o modelOutcome
-	var holds []func(permit.Outcome) // attempts begin one after the other
+	var mu sync.Mutex
+	var holds []func(permit.Outcome)
 	number, err := caught(func() (int, error) {
 		return hedgedlimit.Do(ctx, h, func(ctx context.Context, a hedgedlimit.Attempt) (int, error) {
 			s := m.attempts[a.Number()-1]
 			// A permit that came back would be free in spite of the script.
+			mu.Lock()
 			holds = append(holds, a.Hold())
+			mu.Unlock()
 			select {
 			case <-time.After(s.takes + time.Microsecond<<a.Number()):
 			case <-ctx.Done():
@@ -387,9 +391,11 @@ func (m *model) real(t *rapid.T) modelOutcome {
 		o.result = err.Error()
 	}
 	<-full
+	mu.Lock()
 	for _, release := range holds {
 		release(permit.Success)
 	}
+	mu.Unlock()
 	if err := h.Close(context.Background()); err != nil || told != 1 {
 		t.Errorf("Close returned %v, the observer was told %d times", err, told)
 	}
