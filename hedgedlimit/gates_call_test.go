@@ -78,8 +78,8 @@ func TestRetryAsksNoGate(t *testing.T) {
 	})
 }
 
-// No hedge is sent within a second after a primary was refused, and one is after it.
-// Field case B50 in small: a skip is no end, the hedge is due again after the delay.
+// No hedge is sent within a second after a primary was refused, and one is after it: a
+// skip is no end, the hedge is due again after the delay.
 func TestNoHedgeWithinASecondOfPressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, 10, limiter.Config{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/limiter"
+	"github.com/holdfast-go/holdfast/permit"
 )
 
 // The back-off of gRFC A6: min(initial·multiplierⁿ⁻¹, max)·U(0.8, 1.2), and no hedge.
@@ -49,6 +51,52 @@ func TestNoPermitIsHeldDuringABackoff(t *testing.T) {
 		})
 		run(t, t.Context(), h, want{result: 2, at: 120 * ms, started: []time.Duration{0, 110 * ms}},
 			step{takes: 10 * ms, err: errRetryable}, step{takes: 10 * ms})
+		probe(t, h)
+	})
+}
+
+// Field case B33: each attempt is a sample of its own, from its grant to its answer. What
+// lies between attempts, back-offs and delays, is no latency.
+func TestEachAttemptIsASampleOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &spy{}
+		l, err := limiter.New(limiter.Config{Algorithm: s, Classify: func(err error) permit.Outcome {
+			if err != nil {
+				return permit.Overload // the 503 of a service with no room
+			}
+			return permit.Success
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var took []time.Duration
+		var outcomes []permit.Outcome
+		var mu sync.Mutex
+		told := func(e hedgedlimit.AttemptEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			took, outcomes = append(took, e.Returned.Sub(e.Granted)), append(outcomes, e.Outcome)
+		}
+		h := newHedger(t, hedgedlimit.Config{
+			Limiter: l, MaxAttempts: 3, Rand: func() float64 { return 0.5 }, OnAttempt: told,
+			Retry: &hedgedlimit.Backoff{Initial: time.Second, Multiplier: 1},
+		})
+		fail := step{takes: 10 * ms, err: errRetryable}
+		run(t, t.Context(), h, want{result: 3, at: 2030 * ms, started: []time.Duration{0, 1010 * ms, 2020 * ms}}, fail, fail, step{takes: 10 * ms})
+		synctest.Wait()
+		if !slices.Equal(took, []time.Duration{10 * ms, 10 * ms, 10 * ms}) || !slices.Equal(outcomes, []permit.Outcome{permit.Overload, permit.Overload, permit.Success}) {
+			t.Errorf("attempts took %v and ended as %v", took, outcomes)
+		}
+		if s.mean != 10*ms {
+			t.Errorf("the limit learned a latency of %v", s.mean)
+		}
+		took = nil
+		hedged := newHedger(t, hedgedlimit.Config{OnAttempt: told})
+		run(t, t.Context(), hedged, want{result: 2, at: 60 * ms, started: []time.Duration{0, 50 * ms}}, step{takes: 200 * ms}, step{takes: 10 * ms})
+		synctest.Wait()
+		if slices.Sort(took); !slices.Equal(took, []time.Duration{10 * ms, 60 * ms}) {
+			t.Errorf("the hedge and the primary took %v", took)
+		}
 		probe(t, h)
 	})
 }
