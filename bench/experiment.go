@@ -84,7 +84,6 @@ func experiments() []experiment {
 			algorithm: gradientLimit,
 			hedging: func(c *hedgedlimit.Config) error {
 				c.Losers = hedgedlimit.Drain(drainBound)
-				c.Gates = nil // the defaults
 				return learntDelay(c)
 			},
 		},

@@ -104,7 +104,7 @@ func TestStress(t *testing.T) {
 	}
 	goroutines := runtime.NumGoroutine()
 	const limit = 16
-	for _, losers := range []hedgedlimit.LoserPolicy{hedgedlimit.Cancel(), hedgedlimit.Drain(2 * ms)} {
+	for _, losers := range []hedgedlimit.LoserPolicy{hedgedlimit.Cancel(), hedgedlimit.Drain(2 * ms), hedgedlimit.Linger(ms)} {
 		h := newHedger(t, hedgedlimit.Config{
 			Limiter:     newLimiter(t, limit, limiter.Config{Reserve: 2, MaxWaiting: 8}),
 			MaxAttempts: 4, Delay: hedgedlimit.Fixed(200 * time.Microsecond), Losers: losers, OnPanic: func(any, []byte) {},
@@ -151,7 +151,7 @@ func TestStress(t *testing.T) {
 			results.Add(1)
 			return 1, nil
 		}
-		end := time.Now().Add(duration / 2)
+		end := time.Now().Add(duration / 3)
 		var wg sync.WaitGroup
 		for range limit {
 			wg.Go(func() {
