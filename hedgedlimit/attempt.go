@@ -157,7 +157,7 @@ func (c *call) launch(kind limiter.Kind, p limiter.Permit, why Start) bool {
 		t = &attempt{call: c}
 	}
 	t.number, t.kind, t.why = len(c.attempts)+1, kind, why
-	t.permit, t.granted = p, time.Now()
+	t.permit, t.granted = p, p.GrantedAt()
 	t.holds, t.held = 1, permit.Success
 	t.newContext(c.layer.of(t.number))
 	if kind == limiter.Primary && c.layer.pays {
