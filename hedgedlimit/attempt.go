@@ -365,24 +365,19 @@ func (t *attempt) discard() {
 // drop gives one hold back, and ends the attempt if it was the last.
 func (t *attempt) drop(o permit.Outcome) {
 	t.call.mu.Lock()
+	t.dropLocked(o)
+}
+
+// dropLocked is drop by somebody who holds call.mu, and lets go of it.
+func (t *attempt) dropLocked(o permit.Outcome) {
 	if t.held == permit.Success {
 		t.held = o
 	}
 	t.holds--
-	last := t.holds == 0
-	t.call.mu.Unlock()
-	if last {
-		t.end()
+	if t.holds > 0 {
+		t.call.mu.Unlock()
+		return
 	}
-}
-
-// end releases the permit. Nothing of the attempt runs any more, and nothing of
-// it changes but by this: holds is 0, and so stays, and lose does not touch it then.
-func (t *attempt) end() {
-	c := t.call
-	h := c.hedger
-	defer c.unref()
-	c.mu.Lock()
 	timer := t.timer
 	latency, _ := t.latencyLocked()
 	t.final = t.outcome
@@ -392,7 +387,16 @@ func (t *attempt) end() {
 	if t.final >= permit.NumOutcomes {
 		t.final = permit.Ignored // as the ledger takes it
 	}
-	c.mu.Unlock()
+	t.call.mu.Unlock()
+	t.end(timer, latency)
+}
+
+// end releases the permit. Nothing of the attempt runs any more, and nothing of
+// it changes but by this: holds is 0, and so stays, and lose does not touch it then.
+func (t *attempt) end(timer *time.Timer, latency time.Duration) {
+	c := t.call
+	h := c.hedger
+	defer c.unref()
 	if timer != nil && timer.Stop() {
 		c.refs.Add(-1) // never the last: the attempt has one
 	}

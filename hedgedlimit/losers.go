@@ -72,8 +72,7 @@ func (p LoserPolicy) validate() error {
 func (t *attempt) win() {
 	t.call.mu.Lock()
 	t.won = true
-	t.call.mu.Unlock()
-	t.drop(permit.Success)
+	t.dropLocked(permit.Success)
 }
 
 // lose tells an attempt that the call was decided without it. If it has not ended

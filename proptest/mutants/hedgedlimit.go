@@ -69,7 +69,7 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "the winner's context ends with the call", law: "L13", file: "hedgedlimit/losers.go",
-		old: "	t.won = true\n	t.call.mu.Unlock()\n", new: "	t.won = true\n	t.call.mu.Unlock()\n	t.cancel(nil)\n",
+		old: "	t.call.mu.Lock()\n	t.won = true\n", new: "	t.cancel(nil)\n	t.call.mu.Lock()\n	t.won = true\n",
 	},
 	{
 		name: "the context of an attempt outlives it", law: "L11", file: "hedgedlimit/attempt.go",
