@@ -20,7 +20,8 @@ const (
 
 // Config describes a Hedger. The zero value is a working one: at most one hedge a
 // call, after the 95th percentile of the latency, within a budget of a tenth of
-// the calls, under a limiter that finds its limit by itself.
+// the calls, where the gates see room and hedges pay, under a limiter that finds its
+// limit by itself.
 type Config struct {
 	// Limiter gives the permits. Nil means limiter.New with its defaults. It may
 	// be shared with other hedgers and with code that hedges nothing.
