@@ -1,5 +1,10 @@
 package hedgearena
 
+import (
+	"math/rand/v2"
+	"sync"
+)
+
 // draws are the random numbers of a seed. They hang on the numbers of the call and of
 // the attempt, and not on the order in which they are asked for: so every policy
 // meets the same service times, whatever it sends besides.
@@ -15,6 +20,7 @@ const (
 	drawReplica
 	drawPlacebo
 	drawApart
+	drawGate
 )
 
 // bits are 64 random ones: the finisher of SplitMix64 over all that tells them apart.
@@ -57,4 +63,16 @@ func (d *draws) replica(call, attempt int) int {
 // placebo reports whether the call is one of the share that is hedged at random.
 func (d *draws) placebo(call int, share float64) bool {
 	return d.uniform(drawPlacebo, call, 1) < share
+}
+
+// sequence returns random numbers of [0, 1) that hang on the order in which they are asked
+// for, for what does not know the call. Any number of goroutines may ask.
+func (d *draws) sequence(what int) func() float64 {
+	var mu sync.Mutex // a leaf
+	source := rand.New(rand.NewPCG(d.seed, uint64(what)))
+	return func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return source.Float64()
+	}
 }

@@ -26,7 +26,7 @@ func TestSecondsTo(t *testing.T) {
 // What is due, won and skipped in a phase is what the library counted in it, and a total leaves
 // the first phase out.
 func TestTotalLeavesTheWarmUpOut(t *testing.T) {
-	f := mustSimulate(t, newCase(t, find(t, "H3", tick*20), 0.9, "1.5x", Refuse, OurName), 1)
+	f := mustSimulate(t, newCase(t, find(t, "H3", tick*20), 0.6, "3x", Refuse, OurName), 1)
 	p := f.Phases[1]
 	if f.Total.Calls != p.Calls || f.Total.P99 != p.P99 || f.Total.FailedPercent != p.FailedPercent || f.Calls != p.Calls+f.Phases[0].Calls {
 		t.Errorf("total %+v, phase %+v", f.Total, p)

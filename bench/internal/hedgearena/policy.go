@@ -35,7 +35,7 @@ const placeboShare = 0.0005
 func Policies() []Policy {
 	library := func(change func(setup, *hedgedlimit.Config)) func(setup) (caller, error) {
 		return func(s setup) (caller, error) {
-			c := hedgedlimit.Config{Limiter: s.limiter, OnPanic: func(v any, _ []byte) { panic(v) }}
+			c := hedgedlimit.Config{Limiter: s.limiter, Rand: s.draws.sequence(drawGate), OnPanic: func(v any, _ []byte) { panic(v) }}
 			change(s, &c)
 			h, err := hedgedlimit.New(c)
 			if err != nil {
@@ -79,9 +79,8 @@ func Policies() []Policy {
 	}
 }
 
-// ungated turns the gates off that ask whether a hedge would pay or hurt. There are
-// none yet.
-func ungated(*hedgedlimit.Config) {}
+// ungated turns the gates off that ask whether a hedge would pay or hurt.
+func ungated(c *hedgedlimit.Config) { c.Gates = hedgedlimit.NoGates }
 
 // setup is what a policy is made for.
 type setup struct {
