@@ -290,6 +290,12 @@ func (t *attempt) noteReturn(o permit.Outcome) {
 	latency, censored := t.latencyLocked()
 	c.mu.Unlock()
 	h := c.hedger
+	switch {
+	case o != permit.Canceled && o != permit.Expired:
+		h.config.Gates.answered()
+	case o == permit.Canceled && t.kind == limiter.Primary && !canceled:
+		h.config.Gates.left()
+	}
 	if t.kind == limiter.Primary {
 		c.delay.observe(now, latency, censored)
 		h.config.Gates.observe(now, latency, censored, h.config.Limiter.Limit())

@@ -24,13 +24,13 @@
 // # When a hedge is sent
 //
 // A hedge that is due must pass, in this order: the attempts that are left, a pushback
-// that asked for none, the deadline, the Gates for pressure, surge and win rate, the
-// Budget, and last the permit, for which it never waits. Each no is counted under its
-// own reason, as a Skip. It uses up no attempt and no budget, and the hedge is due again
-// after the delay, unless the no is final for the call: that of the win gate, and that
-// of attempts that layers around this one have used up. So hedging sends what the
-// dependency has room for, and backs off by itself, down to a probe, where it does not
-// pay; Config.Holdback measures what it brings.
+// that asked for none, the deadline, the Gates for pressure, standstill, surge and win
+// rate, the Budget, and last the permit, for which it never waits. Each no is counted
+// under its own reason, as a Skip. It uses up no attempt and no budget, and the hedge is
+// due again after the delay, unless the no is final for the call: that of the win gate,
+// and that of attempts that layers around this one have used up. So hedging sends what
+// the dependency has room for, and backs off by itself, down to a probe, where it does
+// not pay; Config.Holdback measures what it brings.
 //
 // A retry, sent after a failure with nothing running, passes the attempts, the
 // deadline, the budget and the permit only, and may wait for the permit.

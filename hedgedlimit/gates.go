@@ -16,6 +16,10 @@ const pressureMemory = time.Second
 //
 //   - pressure: no primary was refused, or had to wait for a permit, within the last
 //     second;
+//   - standstill: fewer than 10 primaries have begun since the last answer to anybody,
+//     or the first of them so lately that half of the answers take longer. Where nobody
+//     is answered a call is no straggler, and its hedge would only hold a permit too.
+//     One a second is sent all the same, since hedges may go elsewhere;
 //   - surge: the work in flight, with the hedge, is at most 10, or three times its
 //     mean over 10 s, or half the limit;
 //   - win: a share of the hedges is sent, from 1/32 to 1, beginning with 1/4. It
@@ -40,7 +44,8 @@ type Gates struct {
 
 	// seen is the time of the last look at the work in flight, in ns since 1970. It
 	// saves most primaries the lock.
-	seen atomic.Int64
+	seen  atomic.Int64
+	quiet quiet // atomic
 
 	mu sync.Mutex // a leaf
 	// Guarded by mu.
@@ -59,6 +64,7 @@ func (g *Gates) started(now time.Time, inFlight int) {
 		return
 	}
 	ns := now.UnixNano()
+	g.quiet.started(ns)
 	if since := ns - g.seen.Load(); since >= 0 && since < int64(loadEvery) {
 		return
 	}
@@ -66,6 +72,28 @@ func (g *Gates) started(now time.Time, inFlight int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.load.see(now, inFlight)
+}
+
+// sent notes that a hedge was sent.
+func (g *Gates) sent(now time.Time) {
+	if !g.off {
+		g.quiet.hedge.Store(now.UnixNano())
+	}
+}
+
+// answered notes that the other side has answered an attempt of any kind, be it with an
+// error.
+func (g *Gates) answered() {
+	if !g.off {
+		g.quiet.answered()
+	}
+}
+
+// left notes that the caller of a primary has cancelled it.
+func (g *Gates) left() {
+	if !g.off {
+		g.quiet.left()
+	}
 }
 
 // observe takes the latency of a primary, as a delay does.
@@ -99,6 +127,9 @@ func (g *Gates) room(now, pressure time.Time, inFlight, limit int) (Skip, bool) 
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.quiet.standstill(now.UnixNano(), g.congestion.median) {
+		return SkipStandstill, false
+	}
 	if g.load.surge(inFlight, limit) {
 		return SkipSurge, false
 	}

@@ -2,6 +2,7 @@ package hedgedlimit_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,6 +141,8 @@ func TestNoHedgeInASurge(t *testing.T) {
 					})
 				}()
 			}
+			synctest.Wait()
+			run(t, t.Context(), h, want{result: 1, at: 10 * ms, started: []time.Duration{0}}, step{takes: 10 * ms}) // no standstill
 			for range begins {
 				<-done
 			}
@@ -149,6 +152,107 @@ func TestNoHedgeInASurge(t *testing.T) {
 		slow(19)
 		if s := h.Stats(); s.Started[limiter.Hedge] != 1 || s.Skipped[hedgedlimit.SkipSurge] != 20+18 {
 			t.Errorf("19 in flight, room for 1: %d hedges, %d skips", s.Started[limiter.Hedge], s.Skipped[hedgedlimit.SkipSurge])
+		}
+		settle(time.Second)
+		probe(t, h)
+	})
+}
+
+// While nobody is answered no hedge is sent, but one a second. An answer to anybody, be it
+// an error, is enough; a call that is cut short is none.
+func TestNoHedgeInAStandstill(t *testing.T) {
+	for end, answers := range map[error]bool{nil: true, errRetryable: true, context.Canceled: false, context.DeadlineExceeded: false} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHedger(t, hedgedlimit.Config{
+				Limiter: newLimiter(t, 100, limiter.Config{}), Gates: new(hedgedlimit.Gates), Rand: always,
+				MaxAttempts: 2, Delay: hedgedlimit.Fixed(52 * ms),
+			})
+			call := func(ctx context.Context, takes time.Duration, err error) {
+				_, _ = hedgedlimit.Do(ctx, h, func(ctx context.Context, a hedgedlimit.Attempt) (int, error) {
+					select {
+					case <-time.After(takes):
+						return 0, err
+					case <-ctx.Done():
+						return 0, ctx.Err()
+					}
+				})
+			}
+			sent := func(hedges, skips uint64) {
+				t.Helper()
+				synctest.Wait()
+				only(t, h, hedgedlimit.SkipStandstill, skips)
+				if n := h.Stats().Started[limiter.Hedge]; n != hedges {
+					t.Errorf("after an end with %v %d hedges were sent, want %d", end, n, hedges)
+				}
+			}
+			var calls sync.WaitGroup
+			for range 12 { // at 0, 5, … 55 ms, due at 52, 57, … 107 ms
+				calls.Go(func() { call(t.Context(), 2*time.Second, nil) })
+				time.Sleep(5 * ms)
+			}
+			sent(1, 1)
+			switch end {
+			case context.Canceled:
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(ms, cancel)
+				call(ctx, time.Second, nil)
+			case context.DeadlineExceeded:
+				ctx, cancel := context.WithTimeout(t.Context(), ms)
+				defer cancel()
+				call(ctx, time.Second, nil)
+			default:
+				call(t.Context(), ms, end)
+			}
+			time.Sleep(29 * ms)
+			if answers {
+				sent(1+6, 1)
+			} else {
+				sent(1, 1+6)
+				time.Sleep(time.Second)
+				if n := h.Stats().Started[limiter.Hedge]; n != 2 {
+					t.Errorf("a second later %d hedges were sent, want 2", n)
+				}
+			}
+			calls.Wait()
+			settle(3 * time.Second)
+			probe(t, h)
+		})
+	}
+}
+
+// Where primaries go to a replica that is dead, and hedges to another, the gate opens within
+// a second and stays open.
+func TestStandstillOfPrimariesAloneIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHedger(t, hedgedlimit.Config{
+			Limiter: newLimiter(t, 200, limiter.Config{}), Gates: new(hedgedlimit.Gates), Rand: always,
+			MaxAttempts: 2, Delay: hedgedlimit.Fixed(152 * ms),
+		})
+		run(t, t.Context(), h, want{result: 1, at: 160 * ms, started: []time.Duration{0, 152 * ms}}, step{takes: 160 * ms}, step{takes: time.Second})
+		var calls sync.WaitGroup
+		for i := range 200 {
+			calls.Go(func() {
+				began := time.Now()
+				_, err := hedgedlimit.Do(t.Context(), h, func(ctx context.Context, a hedgedlimit.Attempt) (int, error) {
+					takes := 5 * time.Second
+					if a.Number() > 1 {
+						takes = ms
+					}
+					select {
+					case <-time.After(takes):
+					case <-ctx.Done():
+					}
+					return 0, ctx.Err()
+				})
+				if took := time.Since(began); err != nil || took > 1200*ms || i >= 100 && took != 153*ms {
+					t.Errorf("call %d took %v: %v", i, took, err)
+				}
+			})
+			time.Sleep(14 * ms)
+		}
+		calls.Wait()
+		if s := h.Stats(); s.Skipped[hedgedlimit.SkipStandstill] < 60 {
+			t.Errorf("skipped %v: the gate was never shut", s.Skipped)
 		}
 		settle(time.Second)
 		probe(t, h)
@@ -217,6 +321,9 @@ func TestCancelledCallTeachesTheWinGateNothing(t *testing.T) {
 					fn, _ := script(t, step{takes: time.Hour}, step{takes: time.Hour})
 					_, _ = hedgedlimit.Do(ctx, h, fn)
 					cancel()
+					if c.teaches { // so that it is no standstill
+						run(t, t.Context(), h, want{result: 1, at: ms, started: []time.Duration{0}}, step{takes: ms})
+					}
 				}
 				if s := h.Stats(); (s.Gates.Share != 0.25) != c.teaches || s.Started[limiter.Hedge] != 16 {
 					t.Errorf("%+v", s)

@@ -261,7 +261,74 @@ func TestBaselineMayRiseFasterWhereThereIsRoom(t *testing.T) {
 	}
 }
 
-// The order of the gates: pressure, surge, win.
+// A standstill is that ten have begun since the last answer, and the first of them so long
+// ago that half of the answers come sooner.
+func TestStandstillIsThatManyBeginAndNobodyIsAnswered(t *testing.T) {
+	var q quiet
+	median := float64(10 * time.Millisecond)
+	begin := func(n int, ns int64) {
+		for range n {
+			q.started(ns)
+		}
+	}
+	check := func(ns int64, median float64, want bool) {
+		t.Helper()
+		if got := q.standstill(ns, median); got != want {
+			t.Errorf("%d began, %v after the first, median %v: standstill %v", q.starts.Load(), time.Duration(ns-q.first.Load()), median, got)
+		}
+	}
+	const began = 5e9
+	q.hedge.Store(began)
+	check(began+20e6, median, false)
+	begin(9, began)
+	check(began+20e6, median, false)
+	begin(1, began+9e6)
+	check(began+10e6-1, median, false) // a burst of which none can have been answered
+	check(began+10e6, median, true)
+	check(began, 0, true)
+	check(began, math.Inf(1), true)
+	check(began+1e9-1, median, true)
+	check(began+1e9, median, false) // a hedge once a second
+	q.left()
+	check(began+20e6, median, false)
+	begin(1, began)
+	check(began+20e6, median, true)
+	q.answered()
+	q.left()
+	if n := q.starts.Load(); n != 0 {
+		t.Errorf("%d have begun without an answer", n)
+	}
+	q.hedge.Store(began + 1e9)
+	begin(10, began+1e9)
+	check(began+1e9+5e6, median, false) // the first of these, not of those
+	check(began+1e9+10e6, median, true)
+	check(began-3600e9, median, false) // the wall clock was set back
+}
+
+// Where as many are answered as come, in random order, a standstill is one look in a
+// thousand; where one of two replicas is at rest, one in fifty.
+func TestStandstillIsRareWhereSomebodyIsAnswered(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, c := range []struct{ answers, most float64 }{{1. / 2, 0.002}, {1. / 3, 0.02}} {
+		var q quiet
+		seen, n := 0, 200_000
+		for range n {
+			if random.Float64() < c.answers {
+				q.answered()
+			} else {
+				q.started(0)
+			}
+			if q.standstill(0, 0) {
+				seen++
+			}
+		}
+		if share := float64(seen) / float64(n); share > c.most || seen == 0 {
+			t.Errorf("with %.2f answers an event: %.4f of the looks", c.answers, share)
+		}
+	}
+}
+
+// The order of the gates: pressure, standstill, surge, win.
 func TestGatesAreAskedInOrder(t *testing.T) {
 	var g Gates
 	now := time.Unix(1000, 0)
@@ -282,6 +349,15 @@ func TestGatesAreAskedInOrder(t *testing.T) {
 		reason, ok := g.room(now, now.Add(-c.pressed), c.inFlight, 20)
 		if reason != c.want || ok != c.ok {
 			t.Errorf("pressure %v ago, %d in flight: %v, %v", c.pressed, c.inFlight, reason, ok)
+		}
+	}
+	g.sent(now)
+	for range 10 {
+		g.started(now, 1)
+	}
+	for pressed, want := range map[time.Duration]Skip{0: SkipPressure, second: SkipStandstill} {
+		if reason, ok := g.room(now, now.Add(-pressed), 1000, 20); ok || reason != want {
+			t.Errorf("pressure %v ago in a standstill: %v", pressed, reason)
 		}
 	}
 	number := func(u float64) func() float64 { return func() float64 { return u } }

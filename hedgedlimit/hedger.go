@@ -102,9 +102,10 @@ const (
 	SkipAttempts Skip = iota
 	// SkipDeadline: less time is left than an attempt usually takes.
 	SkipDeadline
-	// SkipPressure, SkipSurge and SkipWin are those of Gates. The last is final for the
-	// call.
+	// SkipPressure, SkipStandstill, SkipSurge and SkipWin are those of Gates. The last is
+	// final for the call.
 	SkipPressure
+	SkipStandstill
 	SkipSurge
 	SkipWin
 	// SkipBudget: the budget had nothing left.
@@ -114,10 +115,10 @@ const (
 	SkipPermit
 
 	// NumSkips is the number of reasons, for arrays indexed by Skip.
-	NumSkips = 7
+	NumSkips = 8
 )
 
-var skipNames = [NumSkips]string{"attempts", "deadline", "pressure", "surge", "win_rate", "budget", "no_permit"}
+var skipNames = [NumSkips]string{"attempts", "deadline", "pressure", "standstill", "surge", "win_rate", "budget", "no_permit"}
 
 // String returns the reason in lower case, fit for a metric label. A value that
 // is no reason is "invalid".

@@ -63,6 +63,7 @@ func (c *call) hedge(why Start) {
 	if !c.launch(limiter.Hedge, p, why) {
 		return
 	}
+	h.config.Gates.sent(now)
 	c.passed = false
 	if !c.hedged {
 		c.hedged = true

@@ -17,6 +17,26 @@ var hedgingFaults = []fault{
 		old: "now.Sub(pressure) < pressureMemory", new: "now.Sub(pressure) < 0",
 	},
 	{
+		name: "a standstill never ends", law: "gates", file: "hedgedlimit/gate_standstill.go",
+		old: "	if q.starts.Load() != 0 {", new: "	if q.starts.Load() < 0 {",
+	},
+	{
+		name: "no hedge finds out whether a standstill is one for hedges too", law: "gates", file: "hedgedlimit/gate_standstill.go",
+		old: "ns-q.hedge.Load() >= int64(standstillProbe)", new: "false",
+	},
+	{
+		name: "a burst is taken for a standstill", law: "gates", file: "hedgedlimit/gate_standstill.go",
+		old: "float64(ns-q.first.Load()) >= median", new: "float64(ns-q.first.Load()) >= 0*median",
+	},
+	{
+		name: "an attempt that was cut short is taken for an answer", law: "gates", file: "hedgedlimit/attempt.go",
+		old: "	case o != permit.Canceled && o != permit.Expired:", new: "	case o != permit.Expired:",
+	},
+	{
+		name: "callers who cancel make a standstill", law: "gates", file: "hedgedlimit/attempt.go",
+		old: "		h.config.Gates.left()\n", new: "",
+	},
+	{
 		name: "the surge gate does not count the hedge itself", law: "gates", file: "hedgedlimit/gate_surge.go",
 		old: "float64(inFlight+1) > ceiling", new: "float64(inFlight) > ceiling",
 	},
