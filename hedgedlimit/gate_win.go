@@ -1,12 +1,15 @@
 package hedgedlimit
 
+import "math"
+
 const (
 	// winWeight is the weight of one hedge in the win rate: at 1/64 its standard
 	// error is at most 4.4 points, and it follows a change within some hundred
 	// hedges.
 	winWeight = 1.0 / 64
 	// winEvery is how many decided hedges lie between two changes of the share. The
-	// first is made when the filter holds 22 % of what it can.
+	// first is made when the filter holds 22 % of what it can, and the standard error is
+	// 12.5 points.
 	winEvery = 16
 	// winBreakEven is the win rate at which a hedge saves the time that it costs, if
 	// service times have no memory: what is left of the primary is then as long as a
@@ -52,6 +55,16 @@ func (g *winGate) winRate() (float64, bool) {
 	return g.rate / g.weight, true
 }
 
+// doubt is the standard error of a win rate of a half: the filter knows as much as
+// weight·(2−winWeight) / (winWeight·(2−weight)) hedges. The share does not fall for less.
+// A chance that made it fall would have a long life, because at a small share few hedges
+// are sent to correct it: at 30 % load, where they win six times out of ten, one start in
+// five took more than 20 s.
+func (g *winGate) doubt() float64 {
+	known := g.weight * (2 - winWeight) / (winWeight * (2 - g.weight))
+	return 0.5 / math.Sqrt(known)
+}
+
 // threshold is the win rate that hedging must reach under a congestion factor of at
 // least 1. A hedge costs others what its own win rate does not show, so it must win
 // the more often the more the service is slowed by its load.
@@ -72,7 +85,7 @@ func (g *winGate) decided(won bool, congestion float64) {
 	g.since = 0
 	least := threshold(congestion)
 	switch rate, _ := g.winRate(); {
-	case rate < least:
+	case rate < least-g.doubt():
 		g.grown = max(shareLeast, g.share()/2) - shareStart
 	case rate > least+winMargin*(1-least):
 		g.grown = min(1, g.share()+shareStep) - shareStart

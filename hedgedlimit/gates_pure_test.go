@@ -70,6 +70,35 @@ func TestShareHalvesWhenHedgesLoseAndGrowsByAnEighthWhenTheyWin(t *testing.T) {
 	want(1. / 16)
 }
 
+// Seven of the first sixteen are half, but for chance: the share does not fall for it. Of as
+// many hedges as the filter holds, it falls for less.
+func TestShareDoesNotFallByChance(t *testing.T) {
+	for _, c := range []struct {
+		hedges, won int // in a row of sixteen, over and over
+		want        float64
+	}{{16, 7, 1. / 4}, {16, 5, 1. / 8}, {16 * 20, 7, shareLeast}} {
+		var g winGate
+		for i := range c.hedges {
+			g.decided(i*c.won%16 < c.won, 1)
+		}
+		if rate, _ := g.winRate(); g.share() != c.want {
+			t.Errorf("%d of 16 hedges won, %d in all: rate %.3f, doubt %.3f, share %v, want %v", c.won, c.hedges, rate, g.doubt(), g.share(), c.want)
+		}
+	}
+	var g winGate
+	for _, want := range []float64{0.5, 0.5 / math.Sqrt2, 0.5 / math.Sqrt(3)} {
+		if g.decided(true, 1); math.Abs(g.doubt()-want) > 0.01 {
+			t.Errorf("the doubt is %.3f, want about %.3f", g.doubt(), want)
+		}
+	}
+	for range 1000 {
+		g.decided(true, 1)
+	}
+	if want := 0.5 / math.Sqrt(127); math.Abs(g.doubt()-want) > 1e-3 { // (2−w)/w of an old filter
+		t.Errorf("the doubt of a full filter is %.4f, want %.4f", g.doubt(), want)
+	}
+}
+
 // Between the threshold and the margin above it, the share stays.
 func TestShareStaysWithinTheMargin(t *testing.T) {
 	var g winGate

@@ -49,6 +49,10 @@ var hedgingFaults = []fault{
 		old: "min(winMost, winBreakEven*congestion)", new: "min(winMost, winBreakEven+0*congestion)",
 	},
 	{
+		name: "hedging backs off by chance", law: "gates", file: "hedgedlimit/gate_win.go",
+		old: "	case rate < least-g.doubt():", new: "	case rate < least-0*g.doubt():",
+	},
+	{
 		name: "the share of hedges doubles", law: "gates", file: "hedgedlimit/gate_win.go",
 		old: "g.share()+shareStep", new: "g.share()*2",
 	},
