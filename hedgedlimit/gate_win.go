@@ -47,6 +47,18 @@ type winGate struct {
 // share is the probability with which a hedge that is due is sent.
 func (g *winGate) share() float64 { return shareStart + g.grown }
 
+// present is the probability with which one is sent now. If the win rate does not do under
+// the present congestion, the share was earned in quieter times, and is divided by it:
+// where few hedges are sent it takes long until the next step says so. It is not where
+// hedges win as often as they must, as when they alone are answered.
+func (g *winGate) present(congestion float64) float64 {
+	rate, known := g.winRate()
+	if !known || rate >= threshold(congestion)-g.doubt() {
+		return g.share()
+	}
+	return max(shareLeast, g.share()/congestion)
+}
+
 // winRate returns the share of hedges that win, and false before any was decided.
 func (g *winGate) winRate() (float64, bool) {
 	if g.weight == 0 {

@@ -145,12 +145,13 @@ func (g *Gates) pays(random func() float64) bool {
 	u := random()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return u < g.win.share()
+	return u < g.win.present(g.congestion.factor())
 }
 
 // GateStats is what the gates have learnt.
 type GateStats struct {
-	// Share is the share of hedges that are sent, as far as the win gate decides.
+	// Share is the share of hedges that are sent, as far as the win gate decides. While
+	// WinRate is below Threshold and the share has not followed yet, fewer are sent.
 	Share float64
 	// WinRate is the smoothed share of decided hedges that won; 0 before any was
 	// decided. Threshold is what it must reach.

@@ -395,6 +395,25 @@ func TestGatesAreAskedInOrder(t *testing.T) {
 	}
 }
 
+// Congestion cuts the share of hedges at once, down to the probe level, but where hedges win
+// as often as they must under it.
+func TestCongestionCutsAShareThatWasEarnedWithoutIt(t *testing.T) {
+	for _, c := range []struct{ won, congestion, share, want float64 }{
+		{0.7, 1, 1, 1}, {0.7, 1.4, 1, 1}, // 0.7 is enough
+		{0.7, 1.6, 1, 1 / 1.6}, {0.7, 2, 0.5, 0.25},
+		{0.7, 100, 1, shareLeast}, {0.7, math.Inf(1), 1, shareLeast},
+		{1, math.Inf(1), 1, 1}, // only hedges are answered
+	} {
+		g := winGate{rate: c.won, weight: 1, grown: c.share - shareStart}
+		if got := g.present(c.congestion); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("win rate %v, congestion %v: %v of the hedges are sent, want %v", c.won, c.congestion, got, c.want)
+		}
+	}
+	if got := new(winGate).present(2); got != shareStart {
+		t.Errorf("at first %v of the hedges are sent", got)
+	}
+}
+
 func TestNoGatesLetEverythingThrough(t *testing.T) {
 	now := time.Unix(1000, 0)
 	NoGates.decided(false)

@@ -49,6 +49,14 @@ var hedgingFaults = []fault{
 		old: "min(winMost, winBreakEven*congestion)", new: "min(winMost, winBreakEven+0*congestion)",
 	},
 	{
+		name: "congestion does not cut the share of hedges", law: "gates", file: "hedgedlimit/gate_win.go",
+		old: "max(shareLeast, g.share()/congestion)", new: "g.share()",
+	},
+	{
+		name: "congestion cuts the share of hedges that alone are answered", law: "gates", file: "hedgedlimit/gate_win.go",
+		old: "!known || rate >= threshold(congestion)-g.doubt()", new: "!known || rate < 0",
+	},
+	{
 		name: "hedging backs off by chance", law: "gates", file: "hedgedlimit/gate_win.go",
 		old: "	case rate < least-g.doubt():", new: "	case rate < least-0*g.doubt():",
 	},
