@@ -13,8 +13,9 @@ import (
 // An Attempt tells the function what it is run as. It is a small value and may be
 // copied and kept; its methods may be called from any goroutine.
 type Attempt struct {
+	call       *call // whose lock guards all that attempt points to
 	attempt    *attempt
-	generation uint32 // of the record that attempt is in; see record
+	generation uint32 // of the record that both are in; see record
 	number     int
 	permit     limiter.Permit
 }
@@ -29,7 +30,8 @@ func (a Attempt) Kind() limiter.Kind { return a.permit.Kind() }
 func (a Attempt) Grant() permit.Grant { return a.permit.Grant() }
 
 // Hold keeps the attempt from ending when its function returns: its permit stays
-// out, and its context stays alive, until the returned function has been called.
+// out, and its context stays alive unless it fails or loses, until the returned function
+// has been called.
 // Use it for work that goes on after that, such as a response whose body is still
 // to be read. The outcome given to release is what the limit learns if the
 // function succeeded; the latency is that of the function.
@@ -40,8 +42,8 @@ func (a Attempt) Grant() permit.Grant { return a.permit.Grant() }
 // released keeps its permit for ever, also if the function fails or panics:
 // whoever takes one must see to its end.
 func (a Attempt) Hold() (release func(permit.Outcome)) {
-	t := a.attempt
-	c := t.call
+	// A call that has taken the record over writes all of attempt, but under the lock.
+	c, t := a.call, a.attempt
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation != a.generation || t.holds == 0 {
@@ -236,7 +238,7 @@ func (t *attempt) run() {
 	// with nothing learnt.
 	o := permit.Ignored
 	defer func() { t.noteReturn(o) }()
-	t.err = t.call.work.invoke(t.ctx, Attempt{t, t.call.generation, t.number, t.permit})
+	t.err = t.call.work.invoke(t.ctx, Attempt{t.call, t, t.call.generation, t.number, t.permit})
 	if t.err == nil {
 		o = permit.Success
 	} else {
@@ -253,7 +255,10 @@ func (t *attempt) run() {
 func (t *attempt) noteReturn(o permit.Outcome) {
 	c := t.call
 	now := time.Now()
-	callerErr := c.ctxErr() // outside the lock: the context may be the user's code
+	var callerErr error
+	// Outside the lock: the context may be the user's code. If it panics the result is
+	// still somebody's to take or to discard.
+	c.hedger.guard(func() { callerErr = c.ctxErr() })
 	rest := time.Duration(0)
 	if callerErr != nil {
 		rest = t.rest(now)
@@ -300,7 +305,8 @@ func (t *attempt) noteReturn(o permit.Outcome) {
 		c.delay.observe(now, latency, censored)
 		h.config.Gates.observe(now, latency, censored, h.config.Limiter.Limit())
 	}
-	if h.follower != nil && !canceled {
+	// One whose caller has cancelled it says nothing about the other side.
+	if h.follower != nil && !canceled && o != permit.Canceled {
 		h.guard(func() { h.follower.Answered(now, t.answer()) })
 	}
 }

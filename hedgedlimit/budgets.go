@@ -93,22 +93,41 @@ func (a *allOf) validate() error {
 		if b == nil || isNilPointer(b) {
 			return fmt.Errorf("hedgedlimit: Budget: number %d of AllOf is nil", i+1)
 		}
+		if inner, ok := b.(*allOf); ok {
+			if err := inner.validate(); err != nil {
+				return fmt.Errorf("%w, in number %d of another", err, i+1)
+			}
+		}
 	}
 	return nil
 }
 
-func (a *allOf) Deposit(now time.Time) {
-	for _, b := range a.budgets {
-		b.Deposit(now)
+// each calls f for one budget after the other, for the rest of them also if it panics or
+// calls Goexit for one: they have books of their own to keep.
+func each(budgets []Budget, f func(Budget)) {
+	if len(budgets) == 0 {
+		return
 	}
+	defer each(budgets[1:], f)
+	f(budgets[0])
+}
+
+func (a *allOf) Deposit(now time.Time) {
+	each(a.budgets, func(b Budget) { b.Deposit(now) })
 }
 
 func (a *allOf) Withdraw(now time.Time) bool {
-	for i, b := range a.budgets {
+	taken := 0
+	defer func() {
+		if taken < len(a.budgets) { // one has said no, or panicked
+			refund(now, a.budgets[:taken])
+		}
+	}()
+	for _, b := range a.budgets {
 		if !b.Withdraw(now) {
-			refund(now, a.budgets[:i])
 			return false
 		}
+		taken++
 	}
 	return true
 }
@@ -116,9 +135,7 @@ func (a *allOf) Withdraw(now time.Time) bool {
 func (a *allOf) Refund(now time.Time) { refund(now, a.budgets) }
 
 func refund(now time.Time, budgets []Budget) {
-	for _, b := range budgets {
-		b.Refund(now)
-	}
+	each(budgets, func(b Budget) { b.Refund(now) })
 }
 
 // Balance returns the least of the balances.
@@ -131,17 +148,17 @@ func (a *allOf) Balance(now time.Time) float64 {
 }
 
 func (a *allOf) Answered(now time.Time, answer Answer) {
-	for _, b := range a.budgets {
+	each(a.budgets, func(b Budget) {
 		if f, ok := b.(Follower); ok {
 			f.Answered(now, answer)
 		}
-	}
+	})
 }
 
 func (a *allOf) Ended(now time.Time, extra bool) {
-	for _, b := range a.budgets {
+	each(a.budgets, func(b Budget) {
 		if f, ok := b.(Follower); ok {
 			f.Ended(now, extra)
 		}
-	}
+	})
 }

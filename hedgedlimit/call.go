@@ -39,9 +39,11 @@ type call struct {
 	timer    *time.Timer
 	armed    bool      // the timer is set
 	due      time.Time // when it counts; an older tick does not
-	why      Start     // of the attempt that the timer is for
-	skips    *skipLog  // nil unless an observer is set
-	end      decision  // set when decided, for the observer
+	// notBefore is when the other side has asked for the next attempt at the earliest.
+	notBefore time.Time
+	why       Start    // of the attempt that the timer is for
+	skips     *skipLog // nil unless an observer is set
+	end       decision // set when decided, for the observer
 
 	// wake holds a token if there may be reports, or a tick, that the caller has not
 	// seen. It is sent to under mu and only while the call is undecided.
@@ -155,6 +157,11 @@ func (c *call) loop() decision {
 			return d
 		}
 		for t := failed; t != nil; t = t.next {
+			if t.pushed {
+				c.pushedBack(t.pushback)
+			}
+		}
+		for t := failed; t != nil; t = t.next {
 			if d, decided := c.failure(t); decided {
 				return d
 			}
@@ -255,19 +262,18 @@ func (c *call) lock() {
 // failure goes on after an attempt that failed, NonFatal. With none running and
 // none that can start, the call has failed.
 func (c *call) failure(t *attempt) (d decision, decided bool) {
-	if t.pushed && t.pushback < 0 {
-		c.frozen = true
-		c.disarm()
-	}
 	left := len(c.attempts) < c.maxAttempts && !c.frozen
+	wait := time.Duration(0)
+	if !c.notBefore.IsZero() {
+		wait = max(0, time.Until(c.notBefore))
+	}
 	switch {
 	case !left && c.running > 0:
 		return decision{}, false
 	case !left:
 		return c.fail()
-	case t.pushed:
-		c.backoffs = 0
-		return c.pause(t.pushback, StartPushback)
+	case t.pushed || wait > 0:
+		return c.pause(wait, StartPushback)
 	case c.running > 0:
 		c.hedge(StartFailure)
 		return decision{}, false
@@ -276,6 +282,20 @@ func (c *call) failure(t *attempt) (d decision, decided bool) {
 		return c.pause(c.hedger.config.Retry.wait(c.backoffs, c.hedger.config.Rand()), StartBackoff)
 	}
 	return c.retryOrFail(StartFailure)
+}
+
+// pushedBack takes in what the other side has said: no more attempts, or none before a
+// time. All that was said in one instant holds before anything is sent.
+func (c *call) pushedBack(wait time.Duration) {
+	if wait < 0 {
+		c.frozen = true
+		c.disarm()
+		return
+	}
+	c.backoffs = 0
+	if until := time.Now().Add(wait); until.After(c.notBefore) {
+		c.notBefore = until
+	}
 }
 
 // pause waits before the next attempt. With none running a wait into which the

@@ -49,7 +49,8 @@
 //	context done              *      *      decided: the context's error
 //	failure, NonFatal         0      0      decided: the errors
 //	failure, NonFatal         0     >0      wait for the others
-//	– with pushback n ≥ 0    >0      *      timer := n
+//	– with pushback n ≥ 0,   >0      *      timer := n, or the rest of the longest such
+//	  or after such a one                   wait that was asked for
 //	– with Retry             >0      0      timer := back-off
 //	– otherwise              >0     >0      gates: a hedge now, or a skip; timer := delay
 //	– otherwise              >0      0      a retry now, or decided: the errors

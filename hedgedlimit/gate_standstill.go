@@ -25,13 +25,15 @@ const (
 
 // quiet tells a service at rest from one that has stragglers: of the latter others are
 // answered. It knows no rate, so it says nothing of a service with little traffic. All
-// methods may be called from any goroutine; zero is ready. Times are in ns since 1970.
+// methods may be called from any goroutine; zero is ready. Times are those of Gates.clock.
 type quiet struct {
 	starts atomic.Int64 // primaries that began since the last answer
 	// first is when the first of them did. It is written after starts, so for an instant
 	// it may be that of the quiet before, which is older.
 	first atomic.Int64
-	hedge atomic.Int64 // when the last hedge was sent
+	// hedge is when the last hedge was sent, or the one that is about to be in spite of a
+	// standstill: it is claimed by a swap, or all that are due at once would go.
+	hedge atomic.Int64
 }
 
 func (q *quiet) started(ns int64) {
@@ -56,8 +58,12 @@ func (q *quiet) left() {
 // of the latency in ns, 0 or +Inf if it is not known: calls that come in bursts need a
 // time until the first of them can have been answered.
 func (q *quiet) standstill(ns int64, median float64) bool {
-	if q.starts.Load() < standstillStarts || ns-q.hedge.Load() >= int64(standstillProbe) {
+	if q.starts.Load() < standstillStarts || !math.IsInf(median, 1) && float64(ns-q.first.Load()) < median {
 		return false
 	}
-	return math.IsInf(median, 1) || float64(ns-q.first.Load()) >= median
+	last := q.hedge.Load()
+	return ns-last < int64(standstillProbe) || !q.hedge.CompareAndSwap(last, ns)
 }
+
+// unsent gives back what standstill has claimed at that time.
+func (q *quiet) unsent(ns int64) { q.hedge.CompareAndSwap(ns, ns-int64(standstillProbe)) }

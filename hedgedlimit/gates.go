@@ -42,7 +42,10 @@ const pressureMemory = time.Second
 type Gates struct {
 	off bool // immutable
 
-	// seen is the time of the last look at the work in flight, in ns since 1970. It
+	base sync.Once // sets from
+	from time.Time
+
+	// seen is the time of the last look at the work in flight, by clock. It
 	// saves most primaries the lock.
 	seen  atomic.Int64
 	quiet quiet // atomic
@@ -63,7 +66,7 @@ func (g *Gates) started(now time.Time, inFlight int) {
 	if g.off {
 		return
 	}
-	ns := now.UnixNano()
+	ns := g.clock(now)
 	g.quiet.started(ns)
 	if since := ns - g.seen.Load(); since >= 0 && since < int64(loadEvery) {
 		return
@@ -77,8 +80,22 @@ func (g *Gates) started(now time.Time, inFlight int) {
 // sent notes that a hedge was sent.
 func (g *Gates) sent(now time.Time) {
 	if !g.off {
-		g.quiet.hedge.Store(now.UnixNano())
+		g.quiet.hedge.Store(g.clock(now))
 	}
+}
+
+// unsent notes that a hedge which room has let through was not sent after all.
+func (g *Gates) unsent(now time.Time) {
+	if !g.off {
+		g.quiet.unsent(g.clock(now))
+	}
+}
+
+// clock is a time in ns since some instant, on the monotonic clock if now has a reading of
+// it. A step of the wall clock must not close a gate for as long as it is wide.
+func (g *Gates) clock(now time.Time) int64 {
+	g.base.Do(func() { g.from = now.Add(-standstillProbe) })
+	return int64(now.Sub(g.from))
 }
 
 // answered notes that the other side has answered an attempt of any kind, be it with an
@@ -127,7 +144,7 @@ func (g *Gates) room(now, pressure time.Time, inFlight, limit int) (Skip, bool) 
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.quiet.standstill(now.UnixNano(), g.congestion.median) {
+	if g.quiet.standstill(g.clock(now), g.congestion.median) {
 		return SkipStandstill, false
 	}
 	if g.load.surge(inFlight, limit) {

@@ -357,6 +357,47 @@ func TestStandstillIsRareWhereSomebodyIsAnswered(t *testing.T) {
 	}
 }
 
+// Of all hedges that are due at once in a standstill one goes, and if it is not sent after
+// all the next may.
+func TestOneHedgeASecondProbesAStandstill(t *testing.T) {
+	var q quiet
+	start := int64(10 * time.Second)
+	for range standstillStarts {
+		q.started(start)
+	}
+	now := start + int64(time.Second)
+	sent := 0
+	for range 100 {
+		if !q.standstill(now, 0) {
+			sent++
+		}
+	}
+	if sent != 1 {
+		t.Errorf("%d hedges at once", sent)
+	}
+	q.unsent(now)
+	if q.standstill(now+1, 0) {
+		t.Error("the one was not sent, and no other may")
+	}
+	if !q.standstill(now+int64(time.Second), 0) || q.standstill(now+2*int64(time.Second), 0) {
+		t.Error("the next probe is not a second later")
+	}
+}
+
+// A step of the wall clock moves no gate: what has a reading of the monotonic clock is
+// told by that.
+func TestGatesGoByTheMonotonicClock(t *testing.T) {
+	var g Gates
+	now := time.Now()
+	before := g.clock(now)
+	if d := g.clock(now.Add(time.Second)) - before; d != int64(time.Second) {
+		t.Errorf("a second is %v", time.Duration(d))
+	}
+	if g.clock(now) < int64(standstillProbe) {
+		t.Error("the first second has no probe")
+	}
+}
+
 // The order of the gates: pressure, standstill, surge, win.
 func TestGatesAreAskedInOrder(t *testing.T) {
 	var g Gates

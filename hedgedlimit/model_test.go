@@ -161,6 +161,7 @@ func (m *model) reference() modelOutcome {
 	}
 	start("primary", "first")
 	arm()
+	notBefore := time.Duration(0) // what the other side has asked for
 	for {
 		next := contextEnd
 		if timer >= 0 {
@@ -203,11 +204,14 @@ func (m *model) reference() modelOutcome {
 			if a.pushed && a.pushback < 0 {
 				frozen, timer = true, -1
 			}
+			if a.pushed && a.pushback >= 0 {
+				notBefore, backoff = max(notBefore, now+a.pushback), 10*ms
+			}
 			left := n < m.maxAttempts && !frozen
 			wait, reason := time.Duration(-1), ""
 			switch {
-			case left && a.pushed:
-				wait, reason, backoff = a.pushback, "pushback", 10*ms
+			case left && (a.pushed || notBefore > now):
+				wait, reason = max(notBefore-now, 0), "pushback"
 			case left && len(active) == 0 && m.retries:
 				wait, reason = backoff, "backoff"
 				backoff = min(2*backoff, 30*ms)

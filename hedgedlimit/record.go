@@ -63,6 +63,9 @@ func (c *call) begin(ctx context.Context) {
 // prepare sets what the options of a call and the hedger's configuration make of it.
 func (c *call) prepare(key string) {
 	h := c.hedger
+	if h.config.Observer != nil { // first: what follows may be the user's code
+		c.began, c.skips = time.Now(), new(skipLog)
+	}
 	c.delay = h.config.Delay
 	if keys, ok := c.delay.(*perKey); ok {
 		c.delay = keys.of(key)
@@ -70,9 +73,6 @@ func (c *call) prepare(key string) {
 	c.noHedge = h.config.Retry != nil
 	if h.config.Holdback > 0 && h.config.Rand() < h.config.Holdback {
 		c.heldBack, c.noHedge = true, true
-	}
-	if h.config.Observer != nil {
-		c.began, c.skips = time.Now(), new(skipLog)
 	}
 }
 
@@ -149,5 +149,5 @@ func (c *call) reset() {
 	c.ctx, c.layer, c.delay, c.wake, c.timer, c.skips, c.attempts = nil, nil, nil, nil, nil, nil, nil
 	c.maxAttempts, c.running, c.backoffs = 0, 0, 0
 	c.noHedge, c.heldBack, c.hedged, c.frozen, c.passed, c.shut, c.armed = false, false, false, false, false, false, false
-	c.began, c.due, c.why, c.end = time.Time{}, time.Time{}, 0, decision{}
+	c.began, c.due, c.notBefore, c.why, c.end = time.Time{}, time.Time{}, time.Time{}, 0, decision{}
 }

@@ -57,6 +57,7 @@ func (c *call) hedge(why Start) {
 	if !ok {
 		c.skipped(SkipPermit, now)
 		h.config.Budget.Refund(now)
+		h.config.Gates.unsent(now)
 		c.rearm(SkipPermit)
 		return
 	}
@@ -93,6 +94,12 @@ func (c *call) ask(now time.Time) (reason Skip, ok bool) {
 	}
 	// One draw for each hedge: with one for each time that it is due, twenty draws
 	// of 1/32 would let half of them through.
+	sent := false
+	defer func() {
+		if !sent {
+			h.config.Gates.unsent(now)
+		}
+	}()
 	if !c.passed && !h.config.Gates.pays(h.config.Rand) {
 		return SkipWin, false
 	}
@@ -100,6 +107,7 @@ func (c *call) ask(now time.Time) (reason Skip, ok bool) {
 	if !h.config.Budget.Withdraw(now) {
 		return SkipBudget, false
 	}
+	sent = true
 	return 0, true
 }
 
@@ -133,12 +141,18 @@ func (c *call) retry(why Start) bool {
 		c.skipped(SkipBudget, now)
 		return false
 	}
+	granted := false
+	defer func() {
+		if !granted { // no permit, or the user's context has panicked
+			c.skipped(SkipPermit, now)
+			h.config.Budget.Refund(time.Now())
+		}
+	}()
 	p, err := h.config.Limiter.Acquire(c.ctx, limiter.Retry)
 	if err != nil {
-		c.skipped(SkipPermit, now)
-		h.config.Budget.Refund(time.Now())
 		return false
 	}
+	granted = true
 	if !c.launch(limiter.Retry, p, why) {
 		return false
 	}

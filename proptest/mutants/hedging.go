@@ -22,11 +22,11 @@ var hedgingFaults = []fault{
 	},
 	{
 		name: "no hedge finds out whether a standstill is one for hedges too", law: "gates", file: "hedgedlimit/gate_standstill.go",
-		old: "ns-q.hedge.Load() >= int64(standstillProbe)", new: "false",
+		old: "	return ns-last < int64(standstillProbe) || !q.hedge.CompareAndSwap(last, ns)\n", new: "	return ns >= last\n",
 	},
 	{
 		name: "a burst is taken for a standstill", law: "gates", file: "hedgedlimit/gate_standstill.go",
-		old: "float64(ns-q.first.Load()) >= median", new: "float64(ns-q.first.Load()) >= 0*median",
+		old: "float64(ns-q.first.Load()) < median {", new: "float64(ns-q.first.Load()) < 0*median {",
 	},
 	{
 		name: "an attempt that was cut short is taken for an answer", law: "gates", file: "hedgedlimit/attempt.go",
@@ -116,7 +116,7 @@ var hedgingFaults = []fault{
 	},
 	{
 		name: "a pushback does not begin the back-off anew", law: "A6", file: "hedgedlimit/call.go",
-		old: "		c.backoffs = 0\n", new: "",
+		old: "	c.backoffs = 0\n", new: "",
 	},
 	{
 		name: "a pushback that asks for no more is ignored", law: "A6", file: "hedgedlimit/call.go",
@@ -157,11 +157,11 @@ var hedgingFaults = []fault{
 	},
 	{
 		name: "a loser that was cancelled takes a token", law: "A6", file: "hedgedlimit/attempt.go",
-		old: "	if h.follower != nil && !canceled {", new: "	if _ = canceled; h.follower != nil {",
+		old: "	if h.follower != nil && !canceled && o != permit.Canceled {", new: "	if _ = canceled; h.follower != nil {",
 	},
 	{
 		name: "a composite keeps what it withdrew before the no", law: "L9", file: "hedgedlimit/budgets.go",
-		old: "			refund(now, a.budgets[:i])\n", new: "			_ = i\n",
+		old: "			refund(now, a.budgets[:taken])\n", new: "			_ = taken\n",
 	},
 	{
 		name: "a budget is not told of ends", law: "L9", file: "hedgedlimit/attempt.go",
@@ -206,5 +206,33 @@ var hedgingFaults = []fault{
 		name: "the observer is told before the losers have ended", law: "Observer", file: "hedgedlimit/record.go",
 		old: "	if c.refs.Add(-1) > 0 {\n		return\n	}\n	h := c.hedger\n",
 		new: "	h := c.hedger\n	if n := c.refs.Add(-1); n > 0 {\n		if n == 2 && h.config.Observer != nil {\n			h.config.Observer(c.event(time.Now()))\n		}\n		return\n	}\n",
+	},
+	{
+		name: "all hedges that are due probe a standstill", law: "gates", file: "hedgedlimit/gate_standstill.go",
+		old: " || !q.hedge.CompareAndSwap(last, ns)\n", new: "\n",
+	},
+	{
+		name: "a pushback is forgotten when another attempt fails", law: "A6", file: "hedgedlimit/call.go",
+		old: "	case t.pushed || wait > 0:", new: "	case t.pushed:",
+	},
+	{
+		name: "a caller who cancels takes a token", law: "A6", file: "hedgedlimit/attempt.go",
+		old: " && !canceled && o != permit.Canceled {", new: " && !canceled {",
+	},
+	{
+		name: "a part of a budget that panics ends the others' books", law: "L9", file: "hedgedlimit/budgets.go",
+		old: "	defer each(budgets[1:], f)\n	f(budgets[0])\n", new: "	f(budgets[0])\n	each(budgets[1:], f)\n",
+	},
+	{
+		name: "a retry whose context panics keeps its budget", law: "L9", file: "hedgedlimit/start.go",
+		old: "		if !granted { // no permit,", new: "		if recover() == nil && !granted { // no permit,",
+	},
+	{
+		name: "the next call inherits the end of hedging", law: "records", file: "hedgedlimit/record.go",
+		old: "c.hedged, c.frozen, c.passed, c.shut, c.armed = false, false, false, false, false, false, false", new: "c.hedged, c.passed, c.shut, c.armed = false, false, false, false, false, false",
+	},
+	{
+		name: "the next call inherits the disposal of results", law: "records", file: "hedgedlimit/record.go",
+		old: "	r.fn, r.discarded, r.others = nil, nil, nil\n", new: "	r.fn, r.others = nil, nil\n",
 	},
 }
