@@ -111,6 +111,24 @@ func TestCutsAreNoEvidenceForAQueueOfTheMean(t *testing.T) {
 	}
 }
 
+// A stall of one of several replicas holds long calls up: more are in flight, and no more
+// is done. That is no queue at a limit of theirs.
+func TestMeanHasNoSayUnderAHeavyTail(t *testing.T) {
+	g := beside(40)
+	g.base.cv2 = 1.3
+	queued := 20.0
+	for i := range 20 {
+		reason, m := g.window(100+float64(i), hits(queued))
+		if reason == ReasonGrow {
+			queued += m.to - g.limit
+		}
+		g.limit = m.to
+	}
+	if g.mean.binding {
+		t.Error("believed")
+	}
+}
+
 func TestOneNoisyMeanDoesNotCut(t *testing.T) {
 	m := meanQueue{binding: true}
 	e := estimate{target: 4, mean: 40, queue: 1}

@@ -54,7 +54,7 @@ func (b *baseline) queue(s sample, allowed float64) estimate {
 	// Where the latency varies little the mean says it as well, and two estimates
 	// are better than one. Not if they differ by more than noise can explain: then
 	// one of the two is blind.
-	if b.cv2 < 1 && math.Abs(e.mean-e.quartile) < allowed {
+	if b.cv2 < steadyCV2 && math.Abs(e.mean-e.quartile) < allowed {
 		e.queue = 0.5 * (e.quartile + max(0, e.mean))
 	}
 	return e

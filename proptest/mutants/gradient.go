@@ -134,7 +134,11 @@ var gradientFaults = []fault{
 	},
 	{
 		name: "the mean is never believed", law: "a bypass hides no queue", file: "gradient/mean.go",
-		old: "	case m.odds < -decisiveOdds && !m.binding:", new: "	case m.odds < -100 && !m.binding:",
+		old: "	case m.odds < -decisiveOdds && !m.binding && ", new: "	case m.odds < -100 && !m.binding && ",
+	},
+	{
+		name: "the mean of a heavy tail is believed", law: "a mix is no queue", file: "gradient/mean.go",
+		old: " && g.base.cv2 < steadyCV2:", new: ":",
 	},
 	{
 		name: "a cut is evidence for a queue", law: "a mix is no queue", file: "gradient/mean.go",
