@@ -160,36 +160,41 @@ func TestCancelledCallsDoNotShutAThrottle(t *testing.T) {
 
 // A context of the user's that panics while a retry asks for its permit costs no budget.
 func TestRetryThatPanicsGivesItsBudgetBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		budget, err := hedgedlimit.NewInFlightBudget(0, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := newHedger(t, hedgedlimit.Config{Budget: budget, MaxAttempts: 2, OnPanic: func(any, []byte) {}})
-		ctx := &badContext{Context: t.Context()}
-		func() {
-			defer func() { _ = recover() }()
-			_, _ = hedgedlimit.Do(ctx, h, func(context.Context, hedgedlimit.Attempt) (int, error) {
-				ctx.panics.Store(true)
-				return 0, errRetryable
-			})
-		}()
-		synctest.Wait()
-		if b := budget.Balance(time.Now()); b != 1 {
-			t.Errorf("balance %v at rest, want 1", b)
-		}
-		probe(t, h)
-	})
+	for after := range int32(8) { // wherever it is asked
+		synctest.Test(t, func(t *testing.T) {
+			budget, err := hedgedlimit.NewInFlightBudget(0, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := newHedger(t, hedgedlimit.Config{Budget: budget, MaxAttempts: 2, OnPanic: func(any, []byte) {}})
+			ctx := &badContext{Context: t.Context()}
+			ctx.good.Store(1 << 20)
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = hedgedlimit.Do(ctx, h, func(_ context.Context, a hedgedlimit.Attempt) (int, error) {
+					if a.Number() == 1 {
+						ctx.good.Store(after)
+					}
+					return 0, errRetryable
+				})
+			}()
+			synctest.Wait()
+			if b := budget.Balance(time.Now()); b != 1 {
+				t.Errorf("after %d: balance %v at rest, want 1", after, b)
+			}
+			probe(t, h)
+		})
+	}
 }
 
-// badContext panics when it is asked for its error, from some moment on.
+// badContext panics when it is asked for its error, after so many times that it is good.
 type badContext struct {
 	context.Context
-	panics atomic.Bool
+	good atomic.Int32
 }
 
 func (c *badContext) Err() error {
-	if c.panics.Load() {
+	if c.good.Add(-1) < 0 {
 		panic("Err")
 	}
 	return c.Context.Err()
