@@ -21,7 +21,8 @@ const pressureMemory = time.Second
 //     is answered a call is no straggler, and its hedge would only hold a permit too.
 //     One a second is sent all the same, since hedges may go elsewhere;
 //   - surge: the work in flight, with the hedge, is at most 10, or three times its
-//     mean over 10 s, or half the limit;
+//     mean over 10 s, or half the limit. It is looked at before the permit is taken, so
+//     hedges that are due in one instant may see the same room;
 //   - win: a share of the hedges is sent, from 1/32 to 1, beginning with 1/4. It
 //     grows while hedges win more often than they must, and shrinks while they do
 //     not: hedging that does not pay backs off by itself and keeps probing. They
