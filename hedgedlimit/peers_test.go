@@ -284,10 +284,7 @@ func TestNoGoroutineLingers(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The last act of an attempt's goroutine is to say that it is over.
-	for range 1000 {
-		if runtime.NumGoroutine() <= before {
-			break
-		}
+	for patience := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(patience); {
 		runtime.Gosched()
 	}
 	if n := runtime.NumGoroutine(); n > before {
