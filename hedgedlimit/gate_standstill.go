@@ -31,9 +31,11 @@ type quiet struct {
 	// first is when the first of them did. It is written after starts, so for an instant
 	// it may be that of the quiet before, which is older.
 	first atomic.Int64
-	// hedge is when the last hedge was sent, or the one that is about to be in spite of a
-	// standstill: it is claimed by a swap, or all that are due at once would go.
-	hedge atomic.Int64
+	hedge atomic.Int64 // when the last hedge was sent
+	// probe is when one was last let through in spite of a standstill. It is claimed by a
+	// swap, or all that are due at once would go. It has a word of its own, so that giving
+	// a claim back cannot take back a hedge that another call sent in the same instant.
+	probe atomic.Int64
 }
 
 func (q *quiet) started(ns int64) {
@@ -61,9 +63,9 @@ func (q *quiet) standstill(ns int64, median float64) bool {
 	if q.starts.Load() < standstillStarts || !math.IsInf(median, 1) && float64(ns-q.first.Load()) < median {
 		return false
 	}
-	last := q.hedge.Load()
-	return ns-last < int64(standstillProbe) || !q.hedge.CompareAndSwap(last, ns)
+	last := q.probe.Load()
+	return ns-max(last, q.hedge.Load()) < int64(standstillProbe) || !q.probe.CompareAndSwap(last, ns)
 }
 
 // unsent gives back what standstill has claimed at that time.
-func (q *quiet) unsent(ns int64) { q.hedge.CompareAndSwap(ns, ns-int64(standstillProbe)) }
+func (q *quiet) unsent(ns int64) { q.probe.CompareAndSwap(ns, ns-int64(standstillProbe)) }

@@ -379,6 +379,10 @@ func TestOneHedgeASecondProbesAStandstill(t *testing.T) {
 	if q.standstill(now+1, 0) {
 		t.Error("the one was not sent, and no other may")
 	}
+	q.hedge.Store(now + 1)
+	if q.unsent(now + 1); !q.standstill(now+2, 0) {
+		t.Error("no probe was claimed in that instant, and what another call sent is forgotten")
+	}
 	if !q.standstill(now+int64(time.Second), 0) || q.standstill(now+2*int64(time.Second), 0) {
 		t.Error("the next probe is not a second later")
 	}

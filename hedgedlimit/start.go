@@ -62,6 +62,7 @@ func (c *call) hedge(why Start) {
 		return
 	}
 	if !c.launch(limiter.Hedge, p, why) {
+		h.config.Gates.unsent(now)
 		return
 	}
 	h.config.Gates.sent(now)

@@ -84,11 +84,11 @@ func runPool(config limiter.Config) {
 			return
 		}
 		queue := make(chan int)
-		d := &dependency{rand: rand.New(rand.NewPCG(1, 2)), busyUntil: make([]time.Time, 20)}
+		d := newDependency(20, 10*time.Millisecond, 0.3)
 		go func() {
 			defer close(queue)
 			d.feed(queue)
-			d.shrink(5)
+			d.change(5, 10*time.Millisecond)
 			d.feed(queue)
 		}()
 		if err := process(context.Background(), lim, queue, d.call); err != nil {
@@ -97,13 +97,19 @@ func runPool(config limiter.Config) {
 	})
 }
 
-// A dependency serves some calls at a time, for 10 ms each more or less, and the others
-// in their turn.
+// A dependency serves some calls at a time, and the others in their turn. How long it
+// takes is log-normal, with a mean.
 type dependency struct {
 	mu        sync.Mutex
 	rand      *rand.Rand
+	mean      time.Duration
+	sigma     float64     // of the logarithm; 0 makes all calls the same
 	busyUntil []time.Time // of each place
 	took      []time.Duration
+}
+
+func newDependency(places int, mean time.Duration, sigma float64) *dependency {
+	return &dependency{rand: rand.New(rand.NewPCG(1, 2)), mean: mean, sigma: sigma, busyUntil: make([]time.Time, places)}
 }
 
 func (d *dependency) call(context.Context, int) error {
@@ -118,8 +124,8 @@ func (d *dependency) call(context.Context, int) error {
 	if begin.Before(now) {
 		begin = now
 	}
-	work := 10 * math.Exp(0.3*d.rand.NormFloat64()-0.045) // log-normal, 10 on average
-	end := begin.Add(time.Duration(work * float64(time.Millisecond)))
+	work := math.Exp(d.sigma*d.rand.NormFloat64() - d.sigma*d.sigma/2)
+	end := begin.Add(time.Duration(work * float64(d.mean)))
 	d.busyUntil[place] = end
 	d.took = append(d.took, end.Sub(now))
 	d.mu.Unlock()
@@ -127,11 +133,21 @@ func (d *dependency) call(context.Context, int) error {
 	return nil
 }
 
-// shrink leaves so many places.
-func (d *dependency) shrink(places int) {
+// change gives it so many places, and another mean.
+func (d *dependency) change(places int, mean time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.busyUntil = d.busyUntil[:places]
+	d.mean = mean
+	d.busyUntil = append(d.busyUntil[:min(places, len(d.busyUntil))], make([]time.Time, max(0, places-len(d.busyUntil)))...)
+}
+
+// forget forgets the calls until now, and tells how many there were.
+func (d *dependency) forget() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := len(d.took)
+	d.took = nil
+	return n
 }
 
 // feed fills the queue for half a minute, and tells how the second half of that went.
@@ -140,9 +156,7 @@ func (d *dependency) feed(queue chan<- int) {
 	for start := time.Now(); time.Since(start) < half; {
 		queue <- 0
 	}
-	d.mu.Lock()
-	d.took = nil
-	d.mu.Unlock()
+	d.forget()
 	for start := time.Now(); time.Since(start) < half; {
 		queue <- 0
 	}

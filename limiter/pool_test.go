@@ -3,8 +3,6 @@ package limiter_test
 import (
 	"context"
 	"errors"
-	"math"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,34 +13,35 @@ import (
 	"github.com/holdfast-go/holdfast/permit"
 )
 
-// places serve calls, one each, first come, first served.
-type places struct {
-	mu        sync.Mutex
-	busyUntil []time.Time
+// crowd lets so many workers call the dependency under the limiter, each again and again,
+// until the function that it returns is called.
+func crowd(t *testing.T, l *limiter.Limiter, d *dependency, workers int) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for {
+				p, err := l.Acquire(ctx, limiter.Primary)
+				if err != nil {
+					return
+				}
+				_ = d.call(ctx, 0)
+				p.Release(permit.Success)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
 }
 
-func (p *places) resize(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busyUntil = append(p.busyUntil[:min(n, len(p.busyUntil))], make([]time.Time, max(0, n-len(p.busyUntil)))...)
-}
-
-func (p *places) call(took time.Duration) {
-	p.mu.Lock()
-	now, place := time.Now(), 0
-	for i, t := range p.busyUntil {
-		if t.Before(p.busyUntil[place]) {
-			place = i
-		}
+func newWaiting(t *testing.T) *limiter.Limiter {
+	l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded})
+	if err != nil {
+		t.Fatal(err)
 	}
-	begin := p.busyUntil[place]
-	if begin.Before(now) {
-		begin = now
-	}
-	end := begin.Add(took)
-	p.busyUntil[place] = end
-	p.mu.Unlock()
-	time.Sleep(time.Until(end))
+	return l
 }
 
 // In a pool of workers nobody is refused: all wait. So waiting must count as demand that
@@ -50,36 +49,16 @@ func (p *places) call(took time.Duration) {
 // call takes exactly as long as the last, they come and go in step, and the noise that
 // tells limits apart is missing.
 func TestWidthOfAPoolFollowsCapacity(t *testing.T) {
-	for name, noise := range map[string]float64{"all the same": 0, "two in a hundred": 0.02, "a half": 0.5} {
+	const service = 10 * time.Millisecond
+	for name, sigma := range map[string]float64{"all the same": 0, "nearly": 0.01, "as ever": 0.3} {
 		synctest.Test(t, func(t *testing.T) {
-			l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := rand.New(rand.NewPCG(1, 2))
-			dependency := &places{busyUntil: make([]time.Time, 20)}
-			ctx, stop := context.WithCancel(context.Background())
-			var workers sync.WaitGroup
-			for range 64 {
-				workers.Go(func() {
-					for {
-						p, err := l.Acquire(ctx, limiter.Primary)
-						if err != nil {
-							return
-						}
-						dependency.mu.Lock()
-						took := time.Duration(10e6 * (1 + noise*(r.Float64()-0.5)))
-						dependency.mu.Unlock()
-						dependency.call(took)
-						p.Release(permit.Success)
-					}
-				})
-			}
+			l, d := newWaiting(t), newDependency(20, service, sigma)
+			stop := crowd(t, l, d, 64)
 			time.Sleep(20 * time.Second)
 			if n := l.Limit(); n < 14 || n > 40 {
 				t.Errorf("%s: limit %d for 20 places", name, n)
 			}
-			dependency.resize(5)
+			d.change(5, service)
 			time.Sleep(5 * time.Second)
 			sum := 0
 			for range 50 {
@@ -90,15 +69,14 @@ func TestWidthOfAPoolFollowsCapacity(t *testing.T) {
 				t.Errorf("%s: mean limit %.1f for 5 places, from 5 s after the drop on", name, mean)
 			}
 			// And back, from a limit as low as it gets.
-			dependency.resize(1)
+			d.change(1, service)
 			time.Sleep(20 * time.Second)
-			dependency.resize(20)
+			d.change(20, service)
 			time.Sleep(20 * time.Second)
 			if n := l.Limit(); n < 14 || n > 40 {
 				t.Errorf("%s: limit %d for 20 places, after there was one", name, n)
 			}
 			stop()
-			workers.Wait()
 		})
 	}
 }
@@ -118,71 +96,30 @@ func TestPoolIsAsBusyAsItsDependencyAllows(t *testing.T) {
 		"faster":                 {{20, 100 * ms}, {20, 10 * ms}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := rand.New(rand.NewPCG(1, 2))
-			dependency := new(places)
-			var service time.Duration
-			done := 0
-			ctx, stop := context.WithCancel(context.Background())
-			var workers sync.WaitGroup
-			call := func() {
-				dependency.mu.Lock()
-				took := time.Duration(float64(service) * math.Exp(0.3*r.NormFloat64()-0.045))
-				dependency.mu.Unlock()
-				dependency.call(took)
-				dependency.mu.Lock()
-				done++
-				dependency.mu.Unlock()
-			}
-			dependency.resize(story[0].places)
-			for range 150 {
-				workers.Go(func() {
-					for {
-						p, err := l.Acquire(ctx, limiter.Primary)
-						if err != nil {
-							return
-						}
-						call()
-						p.Release(permit.Success)
-					}
-				})
-			}
+			l, d := newWaiting(t), newDependency(story[0].places, story[0].service, 0.3)
+			stop := crowd(t, l, d, 150)
 			for i, s := range story {
-				dependency.resize(s.places)
-				dependency.mu.Lock()
-				service = s.service
-				dependency.mu.Unlock()
+				d.change(s.places, s.service)
 				time.Sleep(90 * time.Second)
-				dependency.mu.Lock()
-				before := done
-				dependency.mu.Unlock()
+				d.forget()
 				time.Sleep(30 * time.Second)
-				dependency.mu.Lock()
-				share := float64(done-before) / 30 * s.service.Seconds() / float64(s.places)
-				dependency.mu.Unlock()
+				busy := float64(d.forget()) / 30 * s.service.Seconds() / float64(s.places)
 				// With few places a queue is most of what is in flight.
-				if n := l.Limit(); share < 0.9 || float64(n) > 2*float64(s.places)+4 {
-					t.Errorf("%s, step %d, %d places: %.2f busy, limit %d", name, i, s.places, share, n)
+				if n := l.Limit(); busy < 0.9 || float64(n) > 2*float64(s.places)+4 {
+					t.Errorf("%s, step %d, %d places: %.2f busy, limit %d", name, i, s.places, busy, n)
 				}
 			}
 			stop()
-			workers.Wait()
 		})
 	}
 }
 
 func TestPoolEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := newWaiting(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err = process(ctx, l, make(chan int), func(context.Context, int) error { return nil })
+		err := process(ctx, l, make(chan int), func(context.Context, int) error { return nil })
 		if !errors.Is(err, context.DeadlineExceeded) || l.Stats().Ledger.InFlight != 0 {
 			t.Errorf("%v, and %d in flight", err, l.Stats().Ledger.InFlight)
 		}

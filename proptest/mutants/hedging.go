@@ -22,7 +22,7 @@ var hedgingFaults = []fault{
 	},
 	{
 		name: "no hedge finds out whether a standstill is one for hedges too", law: "gates", file: "hedgedlimit/gate_standstill.go",
-		old: "	return ns-last < int64(standstillProbe) || !q.hedge.CompareAndSwap(last, ns)\n", new: "	return ns >= last\n",
+		old: "	return ns-max(last, q.hedge.Load()) < int64(standstillProbe) || !q.probe.CompareAndSwap(last, ns)\n", new: "	return ns >= last\n",
 	},
 	{
 		name: "a burst is taken for a standstill", law: "gates", file: "hedgedlimit/gate_standstill.go",
@@ -209,7 +209,7 @@ var hedgingFaults = []fault{
 	},
 	{
 		name: "all hedges that are due probe a standstill", law: "gates", file: "hedgedlimit/gate_standstill.go",
-		old: " || !q.hedge.CompareAndSwap(last, ns)\n", new: "\n",
+		old: " || !q.probe.CompareAndSwap(last, ns)\n", new: "\n",
 	},
 	{
 		name: "a pushback is forgotten when another attempt fails", law: "A6", file: "hedgedlimit/call.go",
