@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -294,8 +295,20 @@ func TestLosersAreChosenWhenTheCallIsDecided(t *testing.T) {
 				})
 				ctx, cancel := context.WithCancel(t.Context())
 				began := time.Now()
-				tr := run(t, ctx, h, want{result: 2, at: 60 * ms, started: []time.Duration{0, 50 * ms}},
-					step{takes: time.Hour}, step{takes: 10 * ms})
+				fn, tr := script(t, step{takes: time.Hour}, step{takes: 10 * ms})
+				var primary atomic.Value // its context
+				result, err := hedgedlimit.Do(ctx, h, func(ctx context.Context, a hedgedlimit.Attempt) (int, error) {
+					if a.Number() == 1 {
+						primary.Store(ctx)
+					}
+					return fn(ctx, a)
+				})
+				if result != 2 || err != nil || time.Since(began) != 60*ms {
+					t.Errorf("Do returned %v, %v after %v", result, err, time.Since(began))
+				}
+				if cut := primary.Load().(context.Context).Err() != nil; cut != (row.stopped == 60*ms) {
+					t.Errorf("when Do returned, the loser was cancelled: %v", cut)
+				}
 				cancel() // after the decision: it reaches no loser that drains
 				settle(row.free - time.Since(began) - 1)
 				if row.free > 60*ms && h.Limiter().InFlight() != 1 {

@@ -3,10 +3,8 @@ package httpmw
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -55,6 +53,7 @@ type body struct {
 	inner io.ReadCloser
 	work  *work
 	lost  *lostBodies
+	about LostBody
 	ctx   context.Context // of the attempt; nil for a request body
 	ended atomic.Bool     // Invariant: it becomes true once, and then the part has ended.
 }
@@ -115,12 +114,13 @@ func (t *tunnel) Close() error {
 //
 // The response is changed in place and not copied: net/http writes the trailers
 // into the one that it returned.
-func wrapResponse(ctx context.Context, r *http.Response, method string, w *work, lost *lostBodies) {
-	if r.Body == nil || r.Body == http.NoBody || bodiless(method, r.StatusCode) {
+func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) {
+	if bodiless(r, c.method) {
 		return
 	}
 	w.begin() // cannot fail: the round trip has not ended
-	b := &body{inner: r.Body, work: w, lost: lost, ctx: ctx}
+	b := &body{inner: r.Body, work: w, lost: &c.transport.lost, ctx: ctx}
+	b.about = LostBody{Host: c.group.name, Method: c.method, StatusCode: r.StatusCode}
 	if writer, ok := r.Body.(io.Writer); ok && r.StatusCode == http.StatusSwitchingProtocols {
 		t := &tunnel{body: b, writer: writer}
 		runtime.AddCleanup(t, (*body).report, b)
@@ -132,9 +132,10 @@ func wrapResponse(ctx context.Context, r *http.Response, method string, w *work,
 	r.Body = rb
 }
 
-// bodiless reports whether an answer has no body whatever its headers say.
-func bodiless(method string, status int) bool {
-	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
+// bodiless reports whether an answer has no body to wait for, whatever its headers say.
+func bodiless(r *http.Response, method string) bool {
+	return r.Body == nil || r.Body == http.NoBody ||
+		method == http.MethodHead || r.StatusCode == http.StatusNoContent || r.StatusCode == http.StatusNotModified
 }
 
 // requestBody is the body of one attempt's request as the base sees it. The part
@@ -146,11 +147,12 @@ type requestBody struct {
 
 // newRequestBody wraps inner, and begins a part for it. If the work has ended,
 // nobody counts the body any more, and inner itself is returned.
-func newRequestBody(inner io.ReadCloser, w *work, lost *lostBodies) io.ReadCloser {
+func (c *call) newRequestBody(inner io.ReadCloser, w *work) io.ReadCloser {
 	if !w.begin() {
 		return inner
 	}
-	b := &body{inner: inner, work: w, lost: lost}
+	b := &body{inner: inner, work: w, lost: &c.transport.lost}
+	b.about = LostBody{Host: c.group.name, Method: c.method, Request: true}
 	r := &requestBody{body: b, close: sync.OnceValue(func() error {
 		defer b.end()
 		return b.inner.Close()
@@ -169,57 +171,4 @@ func (r *requestBody) Read(p []byte) (int, error) {
 func (r *requestBody) Close() error {
 	defer runtime.KeepAlive(r)
 	return r.close()
-}
-
-// lostBodies collects bodies whose wrapper became garbage before the part had
-// ended. They wait here for the next use of the Transport, which closes them.
-//
-// The cleanup does not do that itself: it runs in a goroutine of the runtime's,
-// which must not block, and which is outside any testing/synctest bubble, where a
-// touch of the bubble's channels would end the process.
-type lostBodies struct {
-	count   atomic.Uint64
-	pending atomic.Bool // Invariant: true if list is not empty and mu is free.
-	mu      sync.Mutex  // a leaf
-	list    []*body     // guarded by mu
-}
-
-// report is the cleanup of a wrapper.
-func (b *body) report() {
-	if b.ended.Load() {
-		return
-	}
-	l := b.lost
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = append(l.list, b)
-	l.pending.Store(true)
-	l.count.Add(1)
-}
-
-// sweep closes the bodies that were lost. It costs one load if there are none,
-// and never waits for a Close.
-func (l *lostBodies) sweep() {
-	if !l.pending.Load() {
-		return
-	}
-	l.mu.Lock()
-	list := l.list
-	l.list = nil
-	l.pending.Store(false)
-	l.mu.Unlock()
-	for _, b := range list {
-		go b.reclaim()
-	}
-}
-
-// reclaim is the goroutine of an attempt's that ends a lost part.
-func (b *body) reclaim() {
-	defer func() {
-		if v := recover(); v != nil {
-			slog.Error("httpmw: panic in the Close of a lost body", "panic", v, "stack", string(debug.Stack()))
-		}
-	}()
-	defer b.end()
-	_ = b.inner.Close() // nobody is left to tell
 }
