@@ -118,6 +118,9 @@ func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) {
 	if bodiless(r, c.method) {
 		return
 	}
+	if b, ok := r.Body.(*refilled); ok && b.err != nil {
+		return // Its end, or its error, has been seen: the rest is in memory.
+	}
 	w.begin() // cannot fail: the round trip has not ended
 	b := &body{inner: r.Body, work: w, lost: &c.transport.lost, ctx: ctx}
 	b.about = LostBody{Host: c.group.name, Method: c.method, StatusCode: r.StatusCode}

@@ -115,7 +115,9 @@ func (c *call) failure(ctx context.Context, r *http.Response) *StatusError {
 	case ctx.Err() != nil: // nobody is left to pass it to
 	case e.err == errTooLong: //nolint:errorlint // the sentinel itself
 		passed = c.isAlone(r.StatusCode)
-		r.Body = &refilled{ReadCloser: inner, head: data}
+		if data != nil {
+			r.Body = &refilled{ReadCloser: inner, head: data}
+		}
 	default:
 		passed = c.isLast(r.StatusCode)
 		r.Body = &refilled{ReadCloser: inner, head: data, err: e.err}
