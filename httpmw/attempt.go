@@ -29,9 +29,10 @@ type call struct {
 	request   *http.Request   // the caller's; read only under mu while !returned
 	ctx       context.Context // the caller's
 	method    string
-	attempts  int  // the most that there may be, if retries
-	retries   bool // a failure may be followed by another attempt
-	firstByte bool // an attempt has answered when the first byte of the body is there
+	key       string // what its group is found by
+	attempts  int    // the most that there may be, if retries
+	retries   bool   // a failure may be followed by another attempt
+	firstByte bool   // an attempt has answered when the first byte of the body is there
 
 	mu sync.Mutex // a leaf
 	// Guarded by mu.

@@ -123,7 +123,7 @@ func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) {
 	}
 	w.begin() // cannot fail: the round trip has not ended
 	b := &body{inner: r.Body, work: w, lost: &c.transport.lost, ctx: ctx}
-	b.about = LostBody{Host: c.group.name, Method: c.method, StatusCode: r.StatusCode}
+	b.about = LostBody{Host: c.key, Method: c.method, StatusCode: r.StatusCode}
 	if writer, ok := r.Body.(io.Writer); ok && r.StatusCode == http.StatusSwitchingProtocols {
 		t := &tunnel{body: b, writer: writer}
 		runtime.AddCleanup(t, (*body).report, b)
@@ -155,7 +155,7 @@ func (c *call) newRequestBody(inner io.ReadCloser, w *work) io.ReadCloser {
 		return inner
 	}
 	b := &body{inner: inner, work: w, lost: &c.transport.lost}
-	b.about = LostBody{Host: c.group.name, Method: c.method, Request: true}
+	b.about = LostBody{Host: c.key, Method: c.method, Request: true}
 	r := &requestBody{body: b, close: sync.OnceValue(func() error {
 		defer b.end()
 		return b.inner.Close()

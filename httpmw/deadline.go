@@ -20,12 +20,11 @@ func (o *options) tighten(ctx context.Context) (tight context.Context, left time
 	}
 	now := time.Now()
 	left = time.Duration(o.fraction * float64(max(deadline.Sub(now), 0)))
-	// A float may have rounded it up. With the whole it is the caller's deadline to the
-	// nanosecond.
-	if at := now.Add(left); at.Before(deadline) {
-		deadline = at
+	at := now.Add(left)
+	if !at.Before(deadline) {
+		return ctx, left, nil // The whole; a float may have rounded it up.
 	}
-	tight, cut = context.WithDeadline(ctx, deadline)
+	tight, cut = context.WithDeadline(ctx, at)
 	return tight, left, cut
 }
 

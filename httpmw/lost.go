@@ -9,7 +9,7 @@ import (
 
 // LostBody tells of a body that the garbage collector found unclosed.
 type LostBody struct {
-	// Host is the lower-case URL.Host, or what LimitBy has returned; see HostStats.
+	// Host is the lower-case URL.Host, or what LimitBy has returned, cut off if it is long.
 	Host string
 	// Method is that of the request, as it was given: empty may stand for GET.
 	Method string

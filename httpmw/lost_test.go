@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/httpmw"
 )
 
@@ -30,7 +29,7 @@ func TestLostBodiesAreReported(t *testing.T) {
 	var mu sync.Mutex
 	var lost []string
 	var tr *httpmw.Transport
-	tr = transport(t, base, configured(t, l, time.Hour, func(c *hedgedlimit.Config) { c.MaxAttempts = 1 }),
+	tr = transport(t, base, httpmw.MaxHosts(1), configured(t, l, time.Hour, nil), // the second is beyond that
 		httpmw.LimitBy(func(r *http.Request) string { return r.Header.Get("Key") }),
 		httpmw.OnLostBody(func(b httpmw.LostBody) {
 			mu.Lock()

@@ -62,7 +62,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil {
 		return nil, errors.New("httpmw: the request has no URL")
 	}
-	g, err := t.groups.enter(t.groups.key(req))
+	c.key = t.groups.key(req)
+	g, err := t.groups.enter(c.key)
 	if err != nil {
 		return nil, err
 	}
