@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,7 @@ func TestAttemptsHaveAShareOfTheTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := fixed(t, 2, 0)
 				began := time.Now()
+				var mu sync.Mutex
 				var got []string
 				var attempts []context.Context
 				base := roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -43,8 +45,10 @@ func TestAttemptsHaveAShareOfTheTime(t *testing.T) {
 					if deadline, ok := r.Context().Deadline(); ok {
 						left = deadline.Sub(began).String()
 					}
+					mu.Lock()
 					got = append(got, left+" "+r.Header.Get(httpmw.TimeoutHeader))
 					attempts = append(attempts, r.Context())
+					mu.Unlock()
 					time.Sleep(150 * ms)
 					return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
 				})
@@ -61,6 +65,8 @@ func TestAttemptsHaveAShareOfTheTime(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
 				if !slices.Equal(got, row.want) || req.Header != nil {
 					t.Errorf("%q, want %q; the caller's headers are %v", got, row.want, req.Header)
 				}
