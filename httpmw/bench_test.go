@@ -31,8 +31,11 @@ func BenchmarkRoundTrip(b *testing.B) {
 	perHost := func(b *testing.B, base http.RoundTripper) http.RoundTripper {
 		return transport(b, base)
 	}
+	firstByte := func(b *testing.B, base http.RoundTripper) http.RoundTripper {
+		return transport(b, base, httpmw.DelayFrom(httpmw.FirstByte))
+	}
 	for name, wrap := range map[string]func(*testing.B, http.RoundTripper) http.RoundTripper{
-		"bare": bare, "one hedger": wrapped, "defaults": perHost,
+		"bare": bare, "one hedger": wrapped, "defaults": perHost, "first byte": firstByte,
 	} {
 		for _, withBody := range []bool{false, true} {
 			label := name + ", no body"

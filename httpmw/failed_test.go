@@ -122,7 +122,7 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 	}
 }
 
-// Of several failed answers the caller gets that of the service itself, and of equals the
+// Field case B48: of several failed answers the caller gets that of the service itself, and of equals the
 // latest, whatever its number; one that came as the last, with nothing better before, as
 // it streams.
 func TestBestOfTheFailedAnswersIsReturned(t *testing.T) {

@@ -256,6 +256,32 @@ func TestBodyBehindItsFirstByteEnds(t *testing.T) {
 	}
 }
 
+// A body of which the end was seen with its first bytes is no work of the host any more:
+// it is read from memory, under no permit.
+func TestBodyWhoseEndWasSeenHoldsNoPermit(t *testing.T) {
+	for name, s := range map[string]script{
+		"an end": {body: "all of it", eofAtOnce: true}, "an error": {body: "all of it", eofAtOnce: true, bodyErr: io.ErrUnexpectedEOF},
+		"nothing": {bodyTime: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := fixed(t, 1, 0)
+				tr := transport(t, &fake{scripts: []script{s}}, httpmw.DelayFrom(httpmw.FirstByte), configured(t, l, time.Hour, nil))
+				r, err := tr.RoundTrip(get(t.Context(), t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				probe(t, l)
+				if data, err := io.ReadAll(r.Body); string(data) != s.body || err != s.bodyErr { //nolint:errorlint // unchanged
+					t.Errorf("read %q, error %v", data, err)
+				}
+				_ = r.Body.Close()
+			})
+		})
+	}
+}
+
 // A panic of the first Read reaches the caller, and the body is closed.
 func TestFirstReadThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

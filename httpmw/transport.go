@@ -158,13 +158,14 @@ type Stats struct {
 // Stats returns a snapshot. The hosts are read one after the other. It never
 // fails and may be called at any time, also after Close.
 func (t *Transport) Stats() Stats {
+	lost := t.lost.count.Load() // before the sweep: what is counted is being closed
 	t.lost.sweep()
 	all, overflowed, dropped := t.groups.snapshot()
 	s := Stats{
 		Hosts:        make([]HostStats, 0, len(all)),
 		Overflowed:   overflowed,
 		DroppedHosts: dropped,
-		LostBodies:   t.lost.count.Load(),
+		LostBodies:   lost,
 	}
 	for _, h := range all {
 		s.Hosts = append(s.Hosts, h.stats())
