@@ -174,3 +174,22 @@ func TestKeysThatPanic(t *testing.T) {
 		})
 	}
 }
+
+// Of idle hosts, the one that was used least lately makes room.
+func TestHostUsedLeastLatelyMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := transport(t, &fake{scripts: []script{{}}}, httpmw.MaxHosts(2))
+		for _, host := range []string{"a.test", "b.test", "a.test", "c.test"} {
+			r := get(t.Context(), t)
+			r.URL.Host = host
+			if _, err := tr.RoundTrip(r); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		s := tr.Stats()
+		if len(s.Hosts) != 2 || s.Hosts[0].Host != "c.test" || s.Hosts[1].Host != "a.test" || s.DroppedHosts != 1 {
+			t.Errorf("kept %+v, dropped %d", s.Hosts, s.DroppedHosts)
+		}
+	})
+}
