@@ -63,8 +63,9 @@
 // An answer with status 408, 425, 429 or 5xx, and a transport error, is a failure
 // that the next attempt may mend; every other answer wins. A failed answer is read
 // into memory, up to 64 KiB, and its permit released before the next attempt. How long
-// that takes is no latency of the host, and it holds nobody up for longer than the hedge
-// delay, after which a hedge is sent as for any attempt that has not ended.
+// that takes is no latency of the host. It holds the call up until a hedge is sent, which
+// is due after the hedge delay as for any attempt that has not ended; where none may be
+// sent, a body that stalls is waited for, within the deadline of the caller.
 //
 // If it asks for time by Retry-After, the next attempt is sent then, if that is soon; if
 // it is not, none is sent. See MaxRetryAfter.
