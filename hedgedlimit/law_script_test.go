@@ -65,6 +65,7 @@ type lawScript struct {
 	ratio       float64
 	burst       int
 	drain       time.Duration // 0 = Cancel
+	chosen      bool          // when the call is decided
 
 	calls  []callScript
 	others []otherScript
@@ -131,6 +132,7 @@ func drawScript(t *rapid.T) lawScript {
 	if rapid.Bool().Draw(t, "drain") {
 		s.drain = times(1, 8).Draw(t, "bound")
 	}
+	s.chosen = rapid.Bool().Draw(t, "chosen")
 	call := rapid.Custom(func(t *rapid.T) callScript { return drawCall(t, s.maxAttempts) })
 	s.calls = rapid.SliceOfN(call, 1, 8).Draw(t, "calls")
 	s.others = rapid.SliceOfN(rapid.Custom(drawOther), 0, 6).Draw(t, "others")
@@ -169,6 +171,9 @@ func (s *lawScript) config() hedgedlimit.Config {
 	}
 	if s.drain > 0 {
 		c.Losers = hedgedlimit.Drain(s.drain)
+	}
+	if fixed := c.Losers; s.chosen {
+		c.Losers = hedgedlimit.ChooseLosers(func(time.Duration) hedgedlimit.LoserPolicy { return fixed })
 	}
 	return c
 }
