@@ -225,8 +225,8 @@ func TestVerdicts(t *testing.T) {
 		"as long as is kept":      {[]script{whole, down}, 503, 60 * ms, 2},
 		"too long, then 500":      {[]script{long, answer(20*ms, 500)}, 500, 70 * ms, 2},
 		"down, then too long":     {[]script{down, long}, 503, 61 * ms, 2},
-		"too long beside another": {[]script{script{headers: 70 * ms, err: errRefused}, short}, 0, 70 * ms, 2},
-		"broken beside another":   {[]script{script{headers: 70 * ms, err: errRefused}, brief}, 0, 70 * ms, 2},
+		"too long beside another": {[]script{{headers: 70 * ms, err: errRefused}, short}, 0, 70 * ms, 2},
+		"broken beside another":   {[]script{{headers: 70 * ms, err: errRefused}, brief}, 0, 70 * ms, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

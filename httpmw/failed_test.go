@@ -143,7 +143,7 @@ func TestBestOfTheFailedAnswersIsReturned(t *testing.T) {
 		"the only one":               {[]script{down, at(0, 503), down}, 503, true},
 		"the only one, at the end":   {[]script{down, down, at(0, 503)}, 503, false},
 		"the service's, then errors": {[]script{at(0, 500), at(0, 503), down}, 500, true},
-		"the latest, not the number": {[]script{at(100*ms, 500), at(10*ms, 501), script{headers: 200 * ms, err: errRefused}}, 500, true},
+		"the latest, not the number": {[]script{at(100*ms, 500), at(10*ms, 501), {headers: 200 * ms, err: errRefused}}, 500, true},
 		"the primary as the last":    {[]script{at(300*ms, 500), at(10*ms, 501), down}, 500, false},
 		"the primary as a worse one": {[]script{at(300*ms, 503), at(10*ms, 501), down}, 501, true},
 	} {

@@ -279,8 +279,4 @@ var httpmwFaults = []fault{
 		name: "a share that is over goes by the name that the base has for it", law: "deadline", file: "httpmw/deadline.go",
 		old: "	return tight != parent &&", new: "	return false &&",
 	},
-	{
-		name: "the context of a share outlives the attempt", law: "L11", file: "httpmw/attempt.go",
-		old: "func(o permit.Outcome) { cut(); release(o) }", new: "func(o permit.Outcome) { release(o) }",
-	},
 }
