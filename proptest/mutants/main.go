@@ -39,7 +39,7 @@ type fault struct {
 }
 
 func allFaults() []fault {
-	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults, httpmwFaults,
+	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults, httpmwFaults, handlerFaults,
 		hedgingFaults, learningFaults, gradientFaults)
 }
 
