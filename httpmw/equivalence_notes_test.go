@@ -79,6 +79,10 @@ var identities = []struct {
 		var t *url.Error
 		return errors.As(err, &t) && t.Timeout()
 	}},
+	{"*url.Error with Temporary()", func(err error) bool {
+		var t *url.Error
+		return errors.As(err, &t) && t.Temporary()
+	}},
 }
 
 func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
