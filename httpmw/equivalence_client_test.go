@@ -188,6 +188,8 @@ var clientRows = []behaviour{
 	}},
 }
 
+const whyCause = "net/http tells no cause once a stream of HTTP/2 is open; a Transport tells it always"
+
 // Contexts that end.
 var cancelRows = []behaviour{
 	{name: "a context that has ended before", run: func(s *scene) {
@@ -205,6 +207,28 @@ var cancelRows = []behaviour{
 	{name: "a cancel while the answer is waited for", run: whileWaiting(func(ctx context.Context) (context.Context, func()) {
 		return context.WithCancel(ctx)
 	})},
+	{name: "a cancel with a cause while the answer is waited for", only: http1, why: whyCause, run: whileWaiting(func(ctx context.Context) (context.Context, func()) {
+		c, cancel := context.WithCancelCause(ctx)
+		return c, func() { cancel(errOwn) }
+	})},
+	{name: "a cause before the request is sent", run: func(s *scene) {
+		server := s.serve(s.echo)
+		ctx, cancel := context.WithCancelCause(s.Context())
+		cancel(fmt.Errorf("because: %w", errOwn))
+		s.do(s.client(), s.request(http.MethodGet, server.URL, nil).WithContext(ctx))
+	}},
+	{name: "a deadline with a cause", only: http1, why: whyCause, run: func(s *scene) {
+		server := s.serve(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				s.hold(r)
+			}
+		})
+		c := s.client()
+		s.get(c, server.URL) // connects
+		ctx, cancel := context.WithTimeoutCause(s.Context(), 60*ms, errOwn)
+		defer cancel()
+		s.do(c, s.request(http.MethodGet, server.URL+"/slow", nil).WithContext(ctx))
+	}},
 	{name: "a deadline while the answer is waited for", failing: true, run: func(s *scene) {
 		server := s.serve(func(_ http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/slow" {

@@ -48,7 +48,8 @@ func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 //   - limiter.ErrLimitExceeded if the host's limit had no room for the request,
 //     and limiter.ErrClosed after Close; nothing was sent then. http.Client wraps
 //     both so that errors.Is finds them;
-//   - req.Context().Err() if the context has ended first;
+//   - context.Cause(req.Context()) if the context has ended first, as http.Transport
+//     does, which is req.Context().Err() if there is no other cause;
 //   - the error of the base if one attempt was sent, and a
 //     *hedgedlimit.AttemptsError if more were, and no answer was kept.
 //
@@ -69,7 +70,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 	discard := hedgedlimit.Discard(c.discard)
 	if !repeatable(req) || !t.options.hedgeable(req) {
-		return hedgedlimit.Do(req.Context(), h.hedger, c.attempt, discard, hedgedlimit.NoHedge[*http.Response]())
+		r, err := hedgedlimit.Do(req.Context(), h.hedger, c.attempt, discard, hedgedlimit.NoHedge[*http.Response]())
+		return r, plainError(req.Context(), err)
 	}
 	c.retries = h.hedger.MaxAttempts() > 1
 	r, err := hedgedlimit.Do(req.Context(), h.hedger, c.attempt, discard)
@@ -77,7 +79,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if kept := keptResponse(err); kept != nil {
 			return kept, nil
 		}
-		return nil, err
+		return nil, plainError(req.Context(), err)
 	}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package httpmw
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -90,4 +91,16 @@ func keptResponse(err error) *http.Response {
 		}
 	}
 	return nil
+}
+
+// plainError returns the error that http.Client is to see for a call that failed with
+// err.
+func plainError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if err == ctx.Err() { //nolint:errorlint // Do returns it as it is
+		return context.Cause(ctx)
+	}
+	return err
 }
