@@ -149,6 +149,13 @@ var tlsRows = []behaviour{
 		})
 		s.get(s.client(), server.URL)
 	}},
+	{name: "https to a server without TLS", failing: true, run: func(s *scene) {
+		address := s.speak(func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 1<<10))
+			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+		})
+		s.get(s.client(), "https://"+address)
+	}},
 	{name: "http to a server with TLS", run: func(s *scene) {
 		server := s.serveTLS(s.echo)
 		s.get(s.client(), strings.Replace(server.URL, "https", "http", 1))

@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -102,5 +103,18 @@ func plainError(ctx context.Context, err error) error {
 	if err == ctx.Err() { //nolint:errorlint // Do returns it as it is
 		return context.Cause(ctx)
 	}
-	return err
+	var attempts *hedgedlimit.AttemptsError
+	if !errors.As(err, &attempts) {
+		return err
+	}
+	// http.Client makes http.ErrSchemeMismatch of this one, but without errors.As.
+	var mismatch tls.RecordHeaderError
+	for _, one := range attempts.Unwrap() {
+		m, ok := one.(tls.RecordHeaderError) //nolint:errorlint // as http.Client does
+		if !ok {
+			return err
+		}
+		mismatch = m
+	}
+	return mismatch
 }
