@@ -30,7 +30,7 @@ var codingRows = []behaviour{
 		})
 		s.get(s.client(), server.URL)
 	}},
-	{name: "trailers that were announced, and others", run: trailers},
+	{name: "trailers that were announced, with others and none", run: trailers},
 	{name: "trailers of a body that is closed early", run: func(s *scene) {
 		server := s.serve(func(w http.ResponseWriter, r *http.Request) {
 			s.saw(r)
@@ -195,15 +195,19 @@ func zipped(set func(*scene, *http.Request)) func(*scene) {
 func trailers(s *scene) {
 	server := s.serve(func(w http.ResponseWriter, r *http.Request) {
 		s.saw(r)
-		w.Header().Add("Trailer", "X-One, X-Two")
-		w.Header().Add("Trailer", "X-Never")
+		if r.URL.Path == "/announced" {
+			w.Header().Add("Trailer", "X-One, X-Two")
+			w.Header().Add("Trailer", "X-Never")
+		}
 		_, _ = w.Write(large[:100_000])
 		w.Header().Set("X-One", "1")
 		w.Header().Add("X-Two", "2")
 		w.Header().Add("X-Two", "two")
 		w.Header().Set(http.TrailerPrefix+"X-Sudden", "3")
 	})
-	s.get(s.client(), server.URL)
+	c := s.client()
+	s.get(c, server.URL+"/announced")
+	s.get(c, server.URL)
 }
 
 // fillTrailer sets a trailer when the body has been read, as its sender may.

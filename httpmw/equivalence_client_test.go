@@ -217,18 +217,6 @@ var cancelRows = []behaviour{
 		cancel(fmt.Errorf("because: %w", errOwn))
 		s.do(s.client(), s.request(http.MethodGet, server.URL, nil).WithContext(ctx))
 	}},
-	{name: "a deadline with a cause", only: http1, why: whyCause, run: func(s *scene) {
-		server := s.serve(func(_ http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/slow" {
-				s.hold(r)
-			}
-		})
-		c := s.client()
-		s.get(c, server.URL) // connects
-		ctx, cancel := context.WithTimeoutCause(s.Context(), 60*ms, errOwn)
-		defer cancel()
-		s.do(c, s.request(http.MethodGet, server.URL+"/slow", nil).WithContext(ctx))
-	}},
 	{name: "a deadline while the answer is waited for", failing: true, run: func(s *scene) {
 		server := s.serve(func(_ http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/slow" {

@@ -181,8 +181,11 @@ func (s *scene) head(c *http.Client, r *http.Request) *http.Response {
 	s.note("status %d %q, %s (%d.%d), header %q, length %d, coding %q, close %t, uncompressed %t, trailer %q",
 		a.StatusCode, a.Status, a.Proto, a.ProtoMajor, a.ProtoMinor, header, a.ContentLength, a.TransferEncoding,
 		a.Close, a.Uncompressed, a.Trailer)
-	s.note("request %s %s, the caller's %t, after an answer %t; body: none %t, writer %t",
-		a.Request.Method, a.Request.URL, a.Request == r, a.Request.Response != nil, a.Body == http.NoBody, writer)
+	s.note("request %s %s, after an answer %t; body: none %t, writer %t",
+		a.Request.Method, a.Request.URL, a.Request.Response != nil, a.Body == http.NoBody, writer)
+	// When HTTP/2 sends a request again, as it may if a hedge ends a connection, the
+	// answer belongs to a copy of the request.
+	s.single("the request is the caller's: %t", a.Request == r)
 	if a.TLS != nil {
 		s.note("TLS %s, protocol %q, server %q, certificates %d",
 			tls.VersionName(a.TLS.Version), a.TLS.NegotiatedProtocol, a.TLS.ServerName, len(a.TLS.PeerCertificates))
