@@ -49,7 +49,8 @@ func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 //     and limiter.ErrClosed after Close; nothing was sent then. http.Client wraps
 //     both so that errors.Is finds them;
 //   - context.Cause(req.Context()) if the context has ended first, as http.Transport
-//     does, which is req.Context().Err() if there is no other cause;
+//     does, which is req.Context().Err() if there is no other cause. A deadline that
+//     has just passed may be told as context.DeadlineExceeded whatever its cause;
 //   - the error of the base if one attempt was sent, and a
 //     *hedgedlimit.AttemptsError if more were, and no answer was kept.
 //
