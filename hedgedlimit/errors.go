@@ -41,9 +41,24 @@ func (e *AttemptsError) Error() string {
 // Timeout reports whether every attempt failed by a time-out, so that net.Error and
 // url.Error can tell.
 func (e *AttemptsError) Timeout() bool {
-	for _, err := range e.errs {
+	return e.all(func(err error) bool {
 		var t interface{ Timeout() bool }
-		if !errors.As(err, &t) || !t.Timeout() {
+		return errors.As(err, &t) && t.Timeout()
+	})
+}
+
+// Temporary reports whether every attempt failed by what calls itself temporary, for
+// the callers of url.Error who still ask.
+func (e *AttemptsError) Temporary() bool {
+	return e.all(func(err error) bool {
+		var t interface{ Temporary() bool }
+		return errors.As(err, &t) && t.Temporary()
+	})
+}
+
+func (e *AttemptsError) all(is func(error) bool) bool {
+	for _, err := range e.errs {
+		if !is(err) {
 			return false
 		}
 	}

@@ -79,7 +79,7 @@ func BenchmarkServeHTTP(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			h := limited(b, nothing, row.opts...)
-			r, w := incoming(b.Context(), row.headers...), &quiet{header: http.Header{}}
+			r, w := incoming(b.Context(), row.headers...), &plainWriter{header: http.Header{}}
 			b.ReportAllocs()
 			for b.Loop() {
 				h.ServeHTTP(w, r)

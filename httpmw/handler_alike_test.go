@@ -25,9 +25,10 @@ func silence(t *testing.T) {
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 }
 
-// behaviour is something that handlers do, and what the client sends them for it. What a
+// likeness is something that handlers do alike with and without a Handler around them,
+// and what the client sends them for it. What a
 // handler finds it writes into its answer.
-type behaviour struct {
+type likeness struct {
 	body    string
 	headers []string // in pairs
 	method  string   // POST if it is empty
@@ -36,7 +37,7 @@ type behaviour struct {
 	serve   http.HandlerFunc
 }
 
-var behaviours = map[string]behaviour{
+var likenesses = map[string]likeness{
 	"answers": {serve: func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Own", "1")
 		w.WriteHeader(http.StatusTeapot)
@@ -129,7 +130,7 @@ var behaviours = map[string]behaviour{
 var streamID = regexp.MustCompile(`stream ID \d+`)
 
 // seen is all that the client sees of one answer.
-func (b behaviour) seen(t *testing.T, base *http.Transport, target string) string {
+func (b likeness) seen(t *testing.T, base *http.Transport, target string) string {
 	t.Helper()
 	var body io.Reader
 	switch {
@@ -172,14 +173,14 @@ func TestHandlerCannotBeSeen(t *testing.T) {
 	l := fixed(t, 10, 0)
 	option := httpmw.HandlerLimiter(l)
 	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		behaviours[strings.ReplaceAll(r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], "_", " ")].serve(w, r)
+		likenesses[strings.ReplaceAll(r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], "_", " ")].serve(w, r)
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/bare/", next)
 	mux.Handle("/limited/", limited(t, next, option))
 	mux.Handle("/copied/", limited(t, next, option, httpmw.AcceptReports(), httpmw.DeadlineFromHeader(time.Minute)))
 	protocols(t, mux, func(t *testing.T, server *httptest.Server, base *http.Transport) {
-		for name, b := range behaviours {
+		for name, b := range likenesses {
 			path := "/" + strings.ReplaceAll(name, " ", "_")
 			want := b.seen(t, base, server.URL+"/bare"+path)
 			for _, with := range []string{"/limited", "/copied"} {

@@ -41,7 +41,7 @@ func TestMarkedRequestsLeaveTheReserve(t *testing.T) {
 				pairs = append(pairs, httpmw.AttemptHeader, value)
 			}
 			name := fmt.Sprintf("%.40q", values)
-			ask := func() int { return answer(h, incoming(t.Context(), pairs...)) }
+			ask := func() int { return statusOf(h, incoming(t.Context(), pairs...)) }
 			if code := ask(); code != http.StatusOK {
 				t.Errorf("%s: status %d with all permits free", name, code)
 			}
@@ -79,7 +79,7 @@ func TestMarkedRequestsAreAShareOfAll(t *testing.T) {
 				h := limited(t, nothing, append(row.opts, option)...)
 				in := 0
 				ask := func(attempt string) bool {
-					return answer(h, incoming(t.Context(), httpmw.AttemptHeader, attempt)) == http.StatusOK
+					return statusOf(h, incoming(t.Context(), httpmw.AttemptHeader, attempt)) == http.StatusOK
 				}
 				marked := func() {
 					for range 100 {
@@ -121,13 +121,13 @@ func TestMarkedRequestWithoutRoomUsesNoShare(t *testing.T) {
 	h := limited(t, nothing, option)
 	held, _ := l.TryAcquire(limiter.Bypass)
 	for range 100 {
-		if code := answer(h, incoming(t.Context(), httpmw.AttemptHeader, "2")); code != http.StatusServiceUnavailable {
+		if code := statusOf(h, incoming(t.Context(), httpmw.AttemptHeader, "2")); code != http.StatusServiceUnavailable {
 			t.Errorf("status %d", code)
 		}
 	}
 	held.Release(permit.Ignored)
 	for range 3 {
-		if code := answer(h, incoming(t.Context(), httpmw.AttemptHeader, "2")); code != http.StatusOK {
+		if code := statusOf(h, incoming(t.Context(), httpmw.AttemptHeader, "2")); code != http.StatusOK {
 			t.Errorf("status %d with a permit free", code)
 		}
 	}
@@ -166,7 +166,7 @@ func TestDeadlineFromHeader(t *testing.T) {
 				}, opts...)
 				r := incoming(t.Context())
 				r.Header[httpmw.TimeoutHeader] = row.values
-				if code := answer(h, r); code != http.StatusOK {
+				if code := statusOf(h, r); code != http.StatusOK {
 					t.Errorf("%q: status %d", row.values, code)
 				}
 				want := row.want
@@ -183,7 +183,7 @@ func TestDeadlineFromHeader(t *testing.T) {
 				ctx, cancel := second(t.Context())
 				defer cancel()
 				r = r.WithContext(ctx)
-				answer(h, r)
+				statusOf(h, r)
 				if want == none || want > time.Second {
 					want = time.Second
 				}
@@ -210,18 +210,18 @@ func TestQueueKnowsTheDeadlineOfTheHeader(t *testing.T) {
 		h := limited(t, func(http.ResponseWriter, *http.Request) { time.Sleep(100 * ms) },
 			httpmw.HandlerLimiter(l), httpmw.DeadlineFromHeader(time.Minute))
 		for range 100 { // of which a window tells
-			answer(h, incoming(t.Context()))
+			statusOf(h, incoming(t.Context()))
 		}
-		go answer(h, incoming(t.Context()))
+		go statusOf(h, incoming(t.Context()))
 		synctest.Wait()
 		for allowed, want := range map[string]int{"150": http.StatusServiceUnavailable, "250": http.StatusOK} {
 			start := time.Now()
-			code := answer(h, incoming(t.Context(), httpmw.TimeoutHeader, allowed))
+			code := statusOf(h, incoming(t.Context(), httpmw.TimeoutHeader, allowed))
 			if took := time.Since(start); code != want || code != http.StatusOK && took != 0 {
 				t.Errorf("%s ms: status %d after %v, want %d", allowed, code, took, want)
 			}
 			if want == http.StatusOK { // it has waited for the one ahead
-				go answer(h, incoming(t.Context()))
+				go statusOf(h, incoming(t.Context()))
 				synctest.Wait()
 			}
 		}

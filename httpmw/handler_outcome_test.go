@@ -79,7 +79,7 @@ func TestOutcomeOfEachEnd(t *testing.T) {
 						if row.connect {
 							r.Method = http.MethodConnect
 						}
-						answer(h, r)
+						statusOf(h, r)
 					}()
 					if v := <-ended; v != row.panics {
 						t.Errorf("recovered %v, want %v", v, row.panics)
@@ -126,8 +126,8 @@ func TestReportIsHeardUntilTheEnd(t *testing.T) {
 		}
 	}
 	l, option := under(t, 1, 0)
-	answer(limited(t, next(false), option), incoming(t.Context()))
-	answer(limited(t, next(true), option, httpmw.AcceptReports()), incoming(t.Context()))
+	statusOf(limited(t, next(false), option), incoming(t.Context()))
+	statusOf(limited(t, next(true), option, httpmw.AcceptReports()), incoming(t.Context()))
 	if httpmw.Report(ctx, permit.Ignored) {
 		t.Error("a report was accepted after the handler had returned")
 	}
@@ -145,7 +145,7 @@ func TestReportReachesTheInnermost(t *testing.T) {
 		limiters = append(limiters, l)
 		h = limited(t, h, append(opts, option)...).ServeHTTP
 	}
-	answer(h, incoming(t.Context()))
+	statusOf(h, incoming(t.Context()))
 	for i, want := range []permit.Outcome{permit.Success, permit.Overload, permit.Success} {
 		if got := limiters[i].Stats().Ledger.Released; got[want] != 1 {
 			t.Errorf("Handler %d from the inside: released %v, want %v", i, got, want)
@@ -196,9 +196,9 @@ func TestLatencyIsFromGrantToReturn(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := limited(t, func(http.ResponseWriter, *http.Request) { time.Sleep(30 * ms) }, httpmw.HandlerLimiter(l))
-		go answer(h, incoming(t.Context()))
+		go statusOf(h, incoming(t.Context()))
 		synctest.Wait()
-		answer(h, incoming(t.Context()))
+		statusOf(h, incoming(t.Context()))
 		synctest.Wait()
 		if want := []time.Duration{30 * ms, 30 * ms}; !reflect.DeepEqual(s.latencies, want) {
 			t.Errorf("latencies %v, want %v", s.latencies, want)

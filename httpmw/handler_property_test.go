@@ -42,7 +42,7 @@ func drawVisit(t *rapid.T, label string) visit {
 
 // hijackable is a ResponseWriter whose connection can be taken.
 type hijackable struct {
-	quiet
+	plainWriter
 	hijacked bool
 }
 
@@ -160,7 +160,7 @@ func (b *books) visit(t *rapid.T, h http.Handler, v visit) {
 	if v.timeout >= 0 {
 		r.Header.Set(httpmw.TimeoutHeader, strconv.Itoa(v.timeout))
 	}
-	w := &hijackable{quiet: quiet{header: http.Header{}}}
+	w := &hijackable{plainWriter: plainWriter{header: http.Header{}}}
 	defer func() {
 		if got := recover(); got != nil && got != v.end {
 			t.Errorf("recovered %v", got)

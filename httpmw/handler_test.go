@@ -45,8 +45,8 @@ func incoming(ctx context.Context, headers ...string) *http.Request {
 	return r
 }
 
-// answer has h serve r and returns the status.
-func answer(h http.Handler, r *http.Request) int {
+// statusOf has h serve r and returns the status.
+func statusOf(h http.Handler, r *http.Request) int {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w.Code
@@ -157,7 +157,7 @@ func TestDefaultQueue(t *testing.T) {
 		})
 		statuses := make(chan int, limit+queue+1)
 		begin := func(name string) {
-			go func() { statuses <- answer(h, incoming(t.Context(), "Name", name)) }()
+			go func() { statuses <- statusOf(h, incoming(t.Context(), "Name", name)) }()
 			synctest.Wait()
 		}
 		for range limit {
@@ -210,10 +210,10 @@ func TestExemptNeedsNoPermit(t *testing.T) {
 		}
 	}, option, httpmw.Exempt(func(r *http.Request) bool { return r.Header.Get("Health") != "" }))
 	held, _ := l.TryAcquire(limiter.Bypass)
-	if code := answer(h, incoming(t.Context(), "Health", "1")); code != http.StatusOK {
+	if code := statusOf(h, incoming(t.Context(), "Health", "1")); code != http.StatusOK {
 		t.Errorf("status %d", code)
 	}
-	if code := answer(h, incoming(t.Context())); code != http.StatusServiceUnavailable {
+	if code := statusOf(h, incoming(t.Context())); code != http.StatusServiceUnavailable {
 		t.Errorf("status %d of a request that is not exempt", code)
 	}
 	if err := h.Close(t.Context()); err != nil {
@@ -225,7 +225,7 @@ func TestExemptNeedsNoPermit(t *testing.T) {
 				t.Errorf("recovered %v", v)
 			}
 		}()
-		answer(h, incoming(t.Context(), "Health", "1", "Panic", "1"))
+		statusOf(h, incoming(t.Context(), "Health", "1", "Panic", "1"))
 	}()
 	held.Release(permit.Ignored)
 	if s := h.Stats(); s.Exempt != 2 || s.Inside != 0 || s.Limiter.Ledger.Granted != 1 || inside != 2 {
@@ -242,7 +242,7 @@ func TestCloseWaitsForHandlers(t *testing.T) {
 		start := time.Now()
 		statuses := make(chan int, 2)
 		for range 2 { // the second waits for the first
-			go func() { statuses <- answer(h, incoming(t.Context())) }()
+			go func() { statuses <- statusOf(h, incoming(t.Context())) }()
 			synctest.Wait()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 500*ms)
@@ -251,7 +251,7 @@ func TestCloseWaitsForHandlers(t *testing.T) {
 			t.Errorf("Close returned %v after %v", err, time.Since(start))
 		}
 		for range 3 {
-			if code := answer(h, incoming(t.Context())); code != http.StatusServiceUnavailable {
+			if code := statusOf(h, incoming(t.Context())); code != http.StatusServiceUnavailable {
 				t.Errorf("status %d after Close", code)
 			}
 		}
@@ -318,7 +318,7 @@ func TestEachCauseOfARefusalIsCounted(t *testing.T) {
 				}
 				defer cancel()
 				start := time.Now()
-				if code := answer(h, incoming(ctx, row.headers...)); code != http.StatusServiceUnavailable {
+				if code := statusOf(h, incoming(ctx, row.headers...)); code != http.StatusServiceUnavailable {
 					t.Errorf("status %d", code)
 				}
 				if d := time.Since(start); d != row.after {
@@ -339,15 +339,15 @@ func TestEachCauseOfARefusalIsCounted(t *testing.T) {
 	}
 }
 
-// quiet is a ResponseWriter that allocates nothing.
-type quiet struct {
+// plainWriter is a ResponseWriter that allocates nothing.
+type plainWriter struct {
 	header http.Header
 	status int
 }
 
-func (w *quiet) Header() http.Header         { return w.header }
-func (w *quiet) Write(p []byte) (int, error) { return len(p), nil }
-func (w *quiet) WriteHeader(status int)      { w.status = status }
+func (w *plainWriter) Header() http.Header         { return w.header }
+func (w *plainWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w *plainWriter) WriteHeader(status int)      { w.status = status }
 
 // The path of a refusal is what runs most when there is least to spare. A request that is
 // served costs what another context costs, and nothing without one.
@@ -369,7 +369,7 @@ func TestHandlerAllocations(t *testing.T) {
 		"with reports":       {opts: []httpmw.HandlerOption{httpmw.AcceptReports()}, most: 3},
 	} {
 		h := limited(t, nothing, row.opts...)
-		r, w := incoming(t.Context(), row.headers...), &quiet{header: http.Header{}}
+		r, w := incoming(t.Context(), row.headers...), &plainWriter{header: http.Header{}}
 		if n := testing.AllocsPerRun(100, func() { h.ServeHTTP(w, r) }); n > row.most || w.status != row.status {
 			t.Errorf("%s: %v allocations, at most %v are allowed; status %d", name, n, row.most, w.status)
 		}

@@ -49,7 +49,9 @@ func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 //   - limiter.ErrLimitExceeded if the host's limit had no room for the request,
 //     and limiter.ErrClosed after Close; nothing was sent then. http.Client wraps
 //     both so that errors.Is finds them;
-//   - req.Context().Err() if the context has ended first;
+//   - context.Cause(req.Context()) if the context has ended first, as http.Transport
+//     does, which is req.Context().Err() if there is no other cause. A deadline that
+//     has just passed may be told as context.DeadlineExceeded whatever its cause;
 //   - the error of the base if one attempt was sent, and a
 //     *hedgedlimit.AttemptsError if more were, and there was no answer to return.
 //
@@ -78,7 +80,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	again := repeatable(req)
 	c.firstByte = again && t.options.delayFrom == FirstByte
 	if !again || !t.options.hedgeable(req) {
-		return hedgedlimit.Do(c.ctx, g.hedger, c.attempt, discard, key, hedgedlimit.NoHedge[*http.Response]())
+		r, err := hedgedlimit.Do(c.ctx, g.hedger, c.attempt, discard, key, hedgedlimit.NoHedge[*http.Response]())
+		return r, plainError(c.ctx, err)
 	}
 	c.attempts = g.hedger.MaxAttempts()
 	c.retries = c.attempts > 1
@@ -87,7 +90,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if kept := keptAnswer(err); kept != nil {
 			return kept, nil
 		}
-		return nil, err
+		return nil, plainError(c.ctx, err)
 	}
 	return r, nil
 }

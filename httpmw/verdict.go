@@ -1,6 +1,8 @@
 package httpmw
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -111,4 +113,29 @@ func keptAnswer(err error) *http.Response {
 		return nil
 	}
 	return best.response
+}
+
+// plainError returns the error that http.Client is to see for a call that failed with
+// err.
+func plainError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if err == ctx.Err() { //nolint:errorlint // Do returns it as it is
+		return context.Cause(ctx)
+	}
+	var attempts *hedgedlimit.AttemptsError
+	if !errors.As(err, &attempts) {
+		return err
+	}
+	// http.Client makes http.ErrSchemeMismatch of this one, but without errors.As.
+	var mismatch tls.RecordHeaderError
+	for _, one := range attempts.Unwrap() {
+		m, ok := one.(tls.RecordHeaderError) //nolint:errorlint // as http.Client does
+		if !ok {
+			return err
+		}
+		mismatch = m
+	}
+	return mismatch
 }
