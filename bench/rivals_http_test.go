@@ -49,20 +49,25 @@ func BenchmarkHTTP(b *testing.B) {
 				b.Run(fmt.Sprintf("net=%s/goroutines=%d/impl=%s", net.name, goroutines, impl.name), func(b *testing.B) {
 					base, target := net.base(b)
 					transport := impl.wrap(b, base)
+					// As in a server, each goroutine has a context of its own that can end.
+					ctx, cancel := context.WithCancel(b.Context())
+					defer cancel()
 					for range 300 { // until delays are known and connections are open
-						get(b, transport, target)
+						get(ctx, b, transport, target)
 					}
 					b.ReportAllocs()
 					if goroutines == 1 {
 						for b.Loop() {
-							get(b, transport, target)
+							get(ctx, b, transport, target)
 						}
 						return
 					}
 					b.SetParallelism(max(1, goroutines/runtime.GOMAXPROCS(0)))
 					b.RunParallel(func(pb *testing.PB) {
+						ctx, cancel := context.WithCancel(context.Background())
+						defer cancel()
 						for pb.Next() {
-							get(b, transport, target)
+							get(ctx, b, transport, target)
 						}
 					})
 				})
@@ -72,8 +77,8 @@ func BenchmarkHTTP(b *testing.B) {
 }
 
 // get makes a request, as no two calls may share one, and reads its answer.
-func get(b *testing.B, transport http.RoundTripper, target string) {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, target, nil)
+func get(ctx context.Context, b *testing.B, transport http.RoundTripper, target string) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		b.Error(err)
 		return
