@@ -34,7 +34,7 @@ func (a Attempt) Grant() permit.Grant { return a.permit.Grant() }
 // has been called.
 // Use it for work that goes on after that, such as a response whose body is still
 // to be read. The outcome given to release is what the limit learns if the
-// function succeeded; the latency is that of the function.
+// function succeeded; the latency is that of the function, or ends at Answered.
 //
 // Hold must be called before the function returns. It may be called several
 // times; the attempt ends after the last release, and the first outcome other
@@ -74,7 +74,7 @@ type attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	// detach cuts a drained loser off from the caller's cancellation; nil if the
-	// context is the caller's child. It is set if Losers drains.
+	// context is the caller's child. It is set if Losers may drain.
 	detach func() bool
 
 	// Owned by the goroutine of the caller.
@@ -93,12 +93,14 @@ type attempt struct {
 
 	beaten   bool // it was decided for another reason than the end of the caller's context
 	won      bool
+	marked   bool           // its result is a failure: MarkFailed
 	lingers  bool           // one of the holds is that of timer
-	outcome  permit.Outcome // of fn
+	outcome  permit.Outcome // of fn; while it runs, that of MarkFailed
 	held     permit.Outcome // of the holds: the first that is not Success, or Success
 	final    permit.Outcome // with which the permit was released
 	holds    int            // Invariant: holds > 0 ⇔ the permit is held.
 	returned instant        // when fn returned; 0 while it runs
+	answered instant        // when the other side had answered; 0 if that is when fn returned
 	decided  instant        // when the call was decided without it; 0 before
 	canceled instant        // when its context was cancelled because it was beaten; 0 before
 	ended    instant        // when it ended, if it lost or somebody is to be told; 0 before
@@ -180,10 +182,10 @@ func (c *call) launch(kind limiter.Kind, p limiter.Permit, why Start) bool {
 }
 
 // newContext makes the context of the attempt. Its deadline is the caller's, and
-// it ends with the caller's context. Under Drain it must be able to outlive a
+// it ends with the caller's context. Where a loser may drain it must be able to outlive a
 // cancellation by the caller after the decision, so it is no child, but is told.
 func (t *attempt) newContext(parent context.Context) {
-	if !t.call.hedger.config.Losers.drains() {
+	if !t.call.hedger.config.Losers.mayDrain() {
 		t.ctx, t.cancel = context.WithCancelCause(parent)
 		return
 	}
@@ -260,11 +262,14 @@ func (t *attempt) noteReturn(o permit.Outcome) {
 	// still somebody's to take or to discard.
 	c.hedger.guard(func() { callerErr = c.ctxErr() })
 	rest := time.Duration(0)
-	if callerErr != nil {
-		rest = t.rest(now)
+	if callerErr != nil && !t.lost() {
+		rest = t.rest(now, c.losers())
 	}
 	c.mu.Lock()
 	t.returned = t.instant(now)
+	if t.marked && o == permit.Success {
+		o = t.outcome
+	}
 	switch {
 	case o == permit.Success:
 		// However late, it is a full sample, and nothing of it goes on elsewhere.
@@ -309,29 +314,6 @@ func (t *attempt) noteReturn(o permit.Outcome) {
 	if h.follower != nil && !canceled && o != permit.Canceled {
 		h.guard(func() { h.follower.Answered(now, t.answer()) })
 	}
-}
-
-// answer is what a budget learns of the attempt.
-func (t *attempt) answer() Answer {
-	switch {
-	case !t.failed():
-		return AnswerSuccess
-	case t.pushed && t.pushback < 0:
-		return AnswerNonFatal // the other side is overloaded, whatever the error is
-	case t.panicked || t.verdict != NonFatal:
-		return AnswerFatal
-	}
-	return AnswerNonFatal
-}
-
-// latencyLocked returns the latency of an attempt whose function has returned,
-// and whether it is only a lower bound. call.mu must be held.
-func (t *attempt) latencyLocked() (latency time.Duration, censored bool) {
-	end := t.returned
-	if t.outcome == permit.Canceled && t.canceled != 0 {
-		end = t.canceled // from there on it was not service any more
-	}
-	return time.Duration(end - 1), t.outcome != permit.Success
 }
 
 // report ends the run. An attempt that failed is over, so its permit comes back

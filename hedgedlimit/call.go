@@ -51,6 +51,8 @@ type call struct {
 	// refs counts who may still touch the record: the caller, each attempt until its
 	// end, its goroutine, and each timer that is set or whose function runs.
 	refs atomic.Int32
+	// waited is the delay that the timer was set to for a hedge last, in ns; 0 before.
+	waited atomic.Int64
 
 	// mu is a leaf. It guards what follows and the state of the attempts. It is never
 	// reset: whoever unlocked it last may still be leaving Unlock.
@@ -85,6 +87,7 @@ func (c *call) do(key string) (winner int, err error) {
 	h := c.hedger
 	h.counts.calls.Add(1)
 	decided := false
+	policy := LoserPolicy{} // Cancel, should the choice not come to its end
 	defer func() {
 		c.disarm()
 		if decided {
@@ -100,7 +103,7 @@ func (c *call) do(key string) (winner int, err error) {
 		}
 		c.lock()
 		c.end.panicked, c.end.panicValue = v != nil, v
-		c.settle(decision{canceled: true})
+		c.settle(decision{canceled: true}, policy)
 		if v != nil {
 			h.panicked(v)
 			panic(v)
@@ -117,6 +120,9 @@ func (c *call) do(key string) (winner int, err error) {
 	c.wake = make(chan struct{}, 1)
 	c.launch(limiter.Primary, p, StartFirst)
 	d := c.loop()
+	if len(c.attempts) > 1 || d.winner == nil {
+		policy = c.losers()
+	}
 	decided = true
 
 	c.end = d
@@ -131,7 +137,7 @@ func (c *call) do(key string) (winner int, err error) {
 	if h.holdback != nil {
 		h.holdback.observe(c.heldBack, time.Now(), c.primary.granted, d)
 	}
-	c.settle(d)
+	c.settle(d, policy)
 	switch {
 	case d.winner != nil:
 		return d.winner.number, nil
@@ -340,11 +346,11 @@ func (c *call) fail() (d decision, decided bool) {
 // settle sees to the attempts of a decided call: the winner ends its run, all
 // others learn that they have lost, and results that nobody takes are discarded,
 // in a goroutine of the attempt's, so that the caller does not wait.
-func (c *call) settle(d decision) {
+func (c *call) settle(d decision, policy LoserPolicy) {
 	var now time.Time
 	for _, t := range c.attempts {
 		if t.kind == limiter.Hedge && !d.canceled && !d.panicked {
-			c.hedger.config.Gates.decided(t == d.winner)
+			c.hedger.config.Gates.decided(t == d.winner && !t.marked)
 		}
 		if t == d.winner {
 			continue
@@ -352,7 +358,7 @@ func (c *call) settle(d decision) {
 		if now.IsZero() {
 			now = time.Now()
 		}
-		t.lose(now, !d.ctxEnded)
+		t.lose(now, policy, !d.ctxEnded)
 		if t.seen && !t.failed() {
 			go t.discard()
 		}

@@ -43,6 +43,7 @@ func TestBadConfigNamesFieldAndValue(t *testing.T) {
 		{hedgedlimit.Config{Losers: hedgedlimit.Drain(0)}, "Drain", "0s"},
 		{hedgedlimit.Config{Losers: hedgedlimit.Drain(-time.Second)}, "Drain", "-1s"},
 		{hedgedlimit.Config{Losers: hedgedlimit.Linger(0)}, "Linger", "0s"},
+		{hedgedlimit.Config{Losers: hedgedlimit.ChooseLosers(nil)}, "ChooseLosers", "nil"},
 		{hedgedlimit.Config{Holdback: -0.1}, "Holdback", "-0.1"},
 		{hedgedlimit.Config{Holdback: 1.1}, "Holdback", "1.1"},
 		{hedgedlimit.Config{Holdback: nan}, "Holdback", "NaN"},

@@ -19,7 +19,8 @@ const (
 // the recent calls, from the grant of the primary's permit to the answer, a call that
 // failed or whose context ended being only a lower bound. One that is not known is 0.
 type Arm struct {
-	// Calls counts those that were decided, Failed those that returned no result.
+	// Calls counts those that were decided, Failed those that returned no result or one
+	// that was marked as failed.
 	Calls, Failed       uint64
 	P50, P95, P99, P999 time.Duration
 }
@@ -47,10 +48,11 @@ func (b *holdback) observe(held bool, now, granted time.Time, d decision) {
 		a = &b.held
 	}
 	a.calls++
-	if d.winner == nil {
+	failed := d.winner == nil || d.winner.marked
+	if failed {
 		a.failed++
 	}
-	a.window.add(now, now.Sub(granted), d.winner == nil, armSamples, armEnough)
+	a.window.add(now, now.Sub(granted), failed, armSamples, armEnough)
 }
 
 func (b *holdback) stats() (held, others Arm) {

@@ -1,6 +1,7 @@
 package hedgedlimit
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +15,14 @@ import (
 // When it is the caller's own context that ends, all attempts are cancelled
 // under every policy: the caller does not want the work any more.
 type LoserPolicy struct {
-	kind  loserKind
-	bound time.Duration
+	kind   loserKind
+	bound  time.Duration
+	choice *choice // of chooses only; a pointer, so that policies stay comparable
+}
+
+// choice is the user's function of ChooseLosers.
+type choice struct {
+	choose func(delay time.Duration) LoserPolicy
 }
 
 type loserKind uint8
@@ -24,6 +31,7 @@ const (
 	cancels loserKind = iota
 	drains
 	lingers
+	chooses
 )
 
 // Cancel cancels the context of a loser at once.
@@ -34,7 +42,7 @@ func Cancel() LoserPolicy { return LoserPolicy{} }
 // costs the connection, and a server that ignores cancellation goes on working
 // anyway, unseen. The caller's deadline still bounds a loser that is drained; the
 // caller's cancellation after the decision does not reach it.
-func Drain(bound time.Duration) LoserPolicy { return LoserPolicy{drains, bound} }
+func Drain(bound time.Duration) LoserPolicy { return LoserPolicy{kind: drains, bound: bound} }
 
 // Linger cancels a loser at once, and goes on holding its permit for as long as the
 // other side can be expected to go on working, at most for bound after the call was
@@ -45,7 +53,20 @@ func Drain(bound time.Duration) LoserPolicy { return LoserPolicy{drains, bound} 
 // What is expected is the median of what is left, among the primaries of the past
 // that had taken as long; without a learnt delay, and beyond what it has seen, it is
 // bound. Lingering is an estimate: it is no latency and teaches nothing.
-func Linger(bound time.Duration) LoserPolicy { return LoserPolicy{lingers, bound} }
+func Linger(bound time.Duration) LoserPolicy { return LoserPolicy{kind: lingers, bound: bound} }
+
+// ChooseLosers lets choose say what happens to the losers of a call when that has been
+// decided: for what is known of the other side only once it has answered, such as the
+// protocol that it speaks. Delay is the hedge delay that the call used last, and 0 if
+// it used none. Choose is called once for a call that has losers, in the goroutine of
+// the caller, and besides in that of an attempt which runs into the end of the caller's
+// context; it must be safe for concurrent use. A policy that New would refuse, or that
+// is a choice itself, counts as Cancel. So does a panic, which ends in OnPanic.
+//
+// Its attempts cost what those of Drain do: they must be able to outlive the caller.
+func ChooseLosers(choose func(delay time.Duration) LoserPolicy) LoserPolicy {
+	return LoserPolicy{kind: chooses, choice: &choice{choose}}
+}
 
 // String tells the policy in words.
 func (p LoserPolicy) String() string {
@@ -54,18 +75,39 @@ func (p LoserPolicy) String() string {
 		return fmt.Sprintf("drain for at most %v", p.bound)
 	case lingers:
 		return fmt.Sprintf("cancel and linger for at most %v", p.bound)
+	case chooses:
+		return "chosen when the call is decided"
 	}
 	return "cancel"
 }
 
-func (p LoserPolicy) drains() bool { return p.kind == drains }
+// mayDrain reports whether a loser may have to outlive a cancellation by the caller.
+func (p LoserPolicy) mayDrain() bool { return p.kind == drains || p.kind == chooses }
 
 func (p LoserPolicy) validate() error {
 	name := [...]string{drains: "Drain", lingers: "Linger"}
-	if p.kind != cancels && p.bound <= 0 {
+	switch {
+	case p.kind == chooses && p.choice.choose == nil:
+		return errors.New("hedgedlimit: Losers: the function of ChooseLosers is nil")
+	case (p.kind == drains || p.kind == lingers) && p.bound <= 0:
 		return fmt.Errorf("hedgedlimit: Losers: %s bound %v is not positive", name[p.kind], p.bound)
 	}
 	return nil
+}
+
+// losers returns the policy of a call that is being decided: Config.Losers, or what its
+// function says. No lock may be held.
+func (c *call) losers() (p LoserPolicy) {
+	h := c.hedger
+	if h.config.Losers.kind != chooses {
+		return h.config.Losers
+	}
+	h.guard(func() {
+		if chosen := h.config.Losers.choice.choose(time.Duration(c.waited.Load())); chosen.kind != chooses && chosen.validate() == nil {
+			p = chosen
+		}
+	})
+	return p
 }
 
 // win ends the run of the attempt whose result the call returns.
@@ -76,14 +118,13 @@ func (t *attempt) win() {
 }
 
 // lose tells an attempt that the call was decided without it. If it has not ended
-// yet, it is dealt with as Config.Losers says. Beaten is false if the end of the
+// yet, it is dealt with as the policy says. Beaten is false if the end of the
 // caller's context decided the call, which ends that of the attempt without more
 // ado. It is called once at most, by the goroutine of the caller.
-func (t *attempt) lose(now time.Time, beaten bool) {
+func (t *attempt) lose(now time.Time, policy LoserPolicy, beaten bool) {
 	c := t.call
-	policy := c.hedger.config.Losers
 	drained := policy.kind == drains && beaten
-	rest := t.rest(now) // outside the lock: the delay has one of its own
+	rest := t.rest(now, policy) // outside the lock: the delay has one of its own
 	c.mu.Lock()
 	if t.holds == 0 {
 		c.mu.Unlock()
@@ -113,8 +154,7 @@ func (t *attempt) lose(now time.Time, beaten bool) {
 
 // rest is for how long the permit of an attempt that is cut short now is held beyond
 // its work here, and 0 if it is not.
-func (t *attempt) rest(now time.Time) time.Duration {
-	policy := t.call.hedger.config.Losers
+func (t *attempt) rest(now time.Time, policy LoserPolicy) time.Duration {
 	if policy.kind != lingers {
 		return 0
 	}
@@ -134,6 +174,14 @@ func (t *attempt) lingerLocked(rest time.Duration) {
 	t.holds++
 	t.lingers = true
 	t.timer = time.AfterFunc(rest, t.lingered)
+}
+
+// lost reports whether the call was decided without the attempt: what is to be held is
+// held already then.
+func (t *attempt) lost() bool {
+	t.call.mu.Lock()
+	defer t.call.mu.Unlock()
+	return t.decided != 0
 }
 
 // stop cancels the context of a beaten loser. Cancelling is not the end of its

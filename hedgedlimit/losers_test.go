@@ -3,7 +3,10 @@ package hedgedlimit_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,9 +252,133 @@ func TestPolicyTellsItselfInWords(t *testing.T) {
 	for want, p := range map[string]hedgedlimit.LoserPolicy{
 		"cancel":                  {},
 		"drain for at most 250ms": hedgedlimit.Drain(250 * ms),
+		"chosen when the call is decided": hedgedlimit.ChooseLosers(func(time.Duration) hedgedlimit.LoserPolicy {
+			return hedgedlimit.Cancel()
+		}),
 	} {
 		if p.String() != want {
 			t.Errorf("%q, want %q", p, want)
 		}
 	}
+}
+
+// The choice is made when the call is decided, by what is known then, and is handed the
+// delay that the call has waited. What it returns is checked: nonsense cancels.
+func TestLosersAreChosenWhenTheCallIsDecided(t *testing.T) {
+	always := func(p hedgedlimit.LoserPolicy) func(time.Duration) hedgedlimit.LoserPolicy {
+		return func(time.Duration) hedgedlimit.LoserPolicy { return p }
+	}
+	for name, row := range map[string]struct {
+		choose  func(time.Duration) hedgedlimit.LoserPolicy
+		stopped time.Duration // since the call began; it is decided after 60 ms
+		free    time.Duration // when the permit of the loser is back
+		panics  uint64
+	}{
+		"drain":          {always(hedgedlimit.Drain(100 * ms)), 160 * ms, 160 * ms, 0},
+		"by the delay":   {hedgedlimit.Drain, 110 * ms, 110 * ms, 0},
+		"cancel":         {always(hedgedlimit.Cancel()), 60 * ms, 60 * ms, 0},
+		"linger":         {always(hedgedlimit.Linger(100 * ms)), 60 * ms, 160 * ms, 0},
+		"no bound":       {always(hedgedlimit.Drain(0)), 60 * ms, 60 * ms, 0},
+		"another choice": {always(hedgedlimit.ChooseLosers(always(hedgedlimit.Drain(time.Hour)))), 60 * ms, 60 * ms, 0},
+		"no function":    {always(hedgedlimit.ChooseLosers(nil)), 60 * ms, 60 * ms, 0},
+		"panic":          {func(time.Duration) hedgedlimit.LoserPolicy { panic("which?") }, 60 * ms, 60 * ms, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				h := newHedger(t, hedgedlimit.Config{
+					OnPanic: func(any, []byte) {},
+					Losers: hedgedlimit.ChooseLosers(func(delay time.Duration) hedgedlimit.LoserPolicy {
+						asked++
+						return row.choose(delay)
+					}),
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				began := time.Now()
+				fn, tr := script(t, step{takes: time.Hour}, step{takes: 10 * ms})
+				var primary atomic.Value // its context
+				result, err := hedgedlimit.Do(ctx, h, func(ctx context.Context, a hedgedlimit.Attempt) (int, error) {
+					if a.Number() == 1 {
+						primary.Store(ctx)
+					}
+					return fn(ctx, a)
+				})
+				if result != 2 || err != nil || time.Since(began) != 60*ms {
+					t.Errorf("Do returned %v, %v after %v", result, err, time.Since(began))
+				}
+				if cut := primary.Load().(context.Context).Err() != nil; cut != (row.stopped == 60*ms) {
+					t.Errorf("when Do returned, the loser was cancelled: %v", cut)
+				}
+				cancel() // after the decision: it reaches no loser that drains
+				settle(row.free - time.Since(began) - 1)
+				if row.free > 60*ms && h.Limiter().InFlight() != 1 {
+					t.Errorf("in flight just before %v: %d", row.free, h.Limiter().InFlight())
+				}
+				settle(1)
+				if tr.stopped[1] != row.stopped || asked != 1 || h.Stats().Panics != row.panics {
+					t.Errorf("stopped after %v, asked %d times, %d panics", tr.stopped[1], asked, h.Stats().Panics)
+				}
+				probe(t, h)
+			})
+		})
+	}
+}
+
+// A call that is alone asks nobody what to do with its losers, and one that used no
+// delay says so.
+func TestLosersAreChosenOnlyWhereThereAreAny(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		var mu sync.Mutex
+		var delays []time.Duration
+		h := newHedger(t, hedgedlimit.Config{
+			Delay: hedgedlimit.DelayFunc(func(int) (time.Duration, bool) {
+				calls++
+				return time.Hour, calls == 1 // the second call has none, and not that of the first
+			}),
+			Losers: hedgedlimit.ChooseLosers(func(d time.Duration) hedgedlimit.LoserPolicy {
+				mu.Lock()
+				defer mu.Unlock()
+				delays = append(delays, d)
+				return hedgedlimit.Drain(time.Hour)
+			}),
+		})
+		run(t, t.Context(), h, want{result: 1, at: 10 * ms, started: []time.Duration{0}}, step{takes: 10 * ms})
+		if len(delays) != 0 {
+			t.Error("a call without losers had them chosen")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
+		defer cancel()
+		tr := run(t, ctx, h, want{err: context.DeadlineExceeded, at: 10 * ms, started: []time.Duration{0}}, step{takes: time.Hour})
+		settle(0)
+		// The end of the caller's context is no choice: nothing drains.
+		if tr.stopped[1] != 10*ms || len(delays) == 0 || delays[0] != 0 {
+			t.Errorf("stopped after %v, chosen by %v", tr.stopped[1], delays)
+		}
+		probe(t, h)
+	})
+}
+
+// Law L10: a choice that ends the caller's goroutine leaves nothing behind, not even
+// the attempt that was to win.
+func TestChoiceThatNeverReturnsLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHedger(t, hedgedlimit.Config{
+			Losers: hedgedlimit.ChooseLosers(func(time.Duration) hedgedlimit.LoserPolicy {
+				runtime.Goexit()
+				return hedgedlimit.Drain(time.Hour)
+			}),
+		})
+		fn, tr := script(t, step{takes: time.Hour}, step{takes: 10 * ms})
+		discarded := 0
+		go func() {
+			_, _ = hedgedlimit.Do(t.Context(), h, fn, hedgedlimit.Discard(func(int) { discarded++ }))
+			t.Error("Do returned")
+		}()
+		settle(time.Second)
+		if tr.stopped[1] != 60*ms || discarded != 1 {
+			t.Errorf("the loser was stopped after %v, %d results were discarded", tr.stopped[1], discarded)
+		}
+		probe(t, h)
+	})
 }

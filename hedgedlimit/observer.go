@@ -28,8 +28,9 @@ type AttemptEvent struct {
 	Grant permit.Grant
 	// Granted, Returned and Ended are when the permit had been taken, when the
 	// function had returned, and when the work had ended, just before the permit
-	// was released. Decided is when a loser lost, and zero for others.
-	Granted, Returned, Decided, Ended time.Time
+	// was released. Decided is when a loser lost, and zero for others. Answered is
+	// when the latency ended if the function said so, and zero otherwise.
+	Granted, Answered, Returned, Decided, Ended time.Time
 }
 
 // Overhang is how long a loser held its permit after it had lost, and 0 for others.
@@ -95,7 +96,7 @@ func (t *attempt) event() AttemptEvent {
 	return AttemptEvent{
 		Number: t.number, Kind: t.kind, Start: t.why,
 		Won: t.won, Lost: t.decided != 0, Err: t.err, Outcome: t.final, Grant: t.permit.Grant(),
-		Granted: t.granted, Returned: t.at(t.returned), Decided: t.at(t.decided), Ended: t.at(t.ended),
+		Granted: t.granted, Answered: t.at(t.answered), Returned: t.at(t.returned), Decided: t.at(t.decided), Ended: t.at(t.ended),
 	}
 }
 

@@ -148,6 +148,7 @@ func (c *call) reset() {
 	c.slot[0] = nil
 	c.ctx, c.layer, c.delay, c.wake, c.timer, c.skips, c.attempts = nil, nil, nil, nil, nil, nil, nil
 	c.maxAttempts, c.running, c.backoffs = 0, 0, 0
+	c.waited.Store(0)
 	c.noHedge, c.heldBack, c.hedged, c.frozen, c.passed, c.shut, c.armed = false, false, false, false, false, false, false
 	c.began, c.due, c.notBefore, c.why, c.end = time.Time{}, time.Time{}, time.Time{}, 0, decision{}
 }

@@ -199,6 +199,7 @@ func (c *call) arm(atLeast time.Duration) {
 		c.disarm()
 		return
 	}
+	c.waited.Store(int64(d))
 	c.set(now, max(d, atLeast), StartDelay)
 }
 

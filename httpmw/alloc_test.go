@@ -23,7 +23,7 @@ func TestAllocationsOfACallWithoutAHedge(t *testing.T) {
 		most float64
 	}{
 		"no body": {null{}, 18},
-		"a body":  {null{body: true}, 19},
+		"a body":  {null{body: true}, 20},
 	}
 	for name, test := range tests {
 		tr := transport(t, test.base, httpmw.WithConfig(func(_ string, c *hedgedlimit.Config) error {

@@ -1,7 +1,6 @@
 package httpmw
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +11,11 @@ import (
 	"reflect"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/permit"
 )
-
-// maxKept is how long the body of a failed answer may be to be kept.
-const maxKept = 64 << 10
 
 // errReturned is the error of an attempt that was to begin when its call had
 // returned already. Nobody is left to see it.
@@ -28,15 +25,21 @@ var errReturned = errors.New("httpmw: the call has returned")
 type call struct {
 	// Immutable.
 	transport *Transport
-	request   *http.Request // the caller's; read only under mu while !returned
+	group     *group
+	request   *http.Request   // the caller's; read only under mu while !returned
+	ctx       context.Context // the caller's
 	method    string
-	retries   bool // a failure may be followed by another attempt
+	key       string // what its group is found by
+	attempts  int    // the most that there may be, if retries
+	retries   bool   // a failure may be followed by another attempt
+	firstByte bool   // an attempt has answered when the first byte of the body is there
 
 	mu sync.Mutex // a leaf
 	// Guarded by mu.
 
 	returned bool // RoundTrip has returned, and the request is the caller's again
 	sent     bool // the first attempt has taken charge of the request's body
+	progress progress
 
 	picking sync.Mutex // held while the user's function picks a target
 	// Guarded by picking.
@@ -45,11 +48,17 @@ type call struct {
 }
 
 // attempt runs one attempt: it is the function of hedgedlimit.Do. It returns when
-// the headers are there, and that is when the latency ends; the permit is held
-// until all parts of the work have ended.
-func (c *call) attempt(ctx context.Context, a hedgedlimit.Attempt) (*http.Response, error) {
-	w := &work{release: a.Hold(), outcome: permit.Success}
+// the headers are there, or the first byte of the body, and that is when the latency
+// ends; the permit is held until all parts of the work have ended.
+func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Response, error) {
+	c.begin(a.Number())
+	ctx, left, cut := c.transport.options.tighten(parent)
+	release := a.Hold()
+	w := &work{release: release, outcome: permit.Success}
 	w.parts.Store(1)
+	if cut != nil {
+		w.release = func(o permit.Outcome) { cut(); release(o) }
+	}
 	var sent io.Closer // the request body, once the base is to close it
 	finished := false
 	defer func() {
@@ -63,9 +72,10 @@ func (c *call) attempt(ctx context.Context, a hedgedlimit.Attempt) (*http.Respon
 		}
 		w.end()
 	}()
-	out, err := c.prepare(ctx, a.Number(), w)
+	out, err := c.prepare(ctx, a.Number(), left, w)
 	if err != nil {
 		finished = true
+		c.fail(nil)
 		return nil, err
 	}
 	if out.Body != nil {
@@ -78,27 +88,81 @@ func (c *call) attempt(ctx context.Context, a hedgedlimit.Attempt) (*http.Respon
 		if r != nil && r.Body != nil {
 			_ = r.Body.Close() // against the contract, but not to be leaked
 		}
+		c.fail(nil)
+		if expired(ctx, parent) {
+			return nil, context.DeadlineExceeded // whatever the base has called it
+		}
 		return nil, err // unchanged; hedgedlimit knows whether the context explains it
 	case r == nil:
+		c.fail(nil)
 		return nil, errNilResponse
 	}
-	if r.Request == out {
-		// As net/http does, the answer refers to the request that was asked for.
-		// Its context, unlike the attempt's, is not ended by us.
-		r.Request = c.request
-	}
-	if c.retries && failure(r.StatusCode) {
-		return nil, keep(ctx, r)
+	c.group.spoke(r.ProtoMajor)
+	c.nameRequest(r, out)
+	return c.judge(ctx, parent, a, r, w)
+}
+
+// judge decides whether an answer is returned, which it is unless it has failed and
+// another attempt may do better. It is called once the base has returned.
+func (c *call) judge(ctx, parent context.Context, a hedgedlimit.Attempt, r *http.Response, w *work) (*http.Response, error) {
+	var broken error
+	if c.firstByte {
+		broken = awaitFirstByte(r, c.method)
 	}
 	w.outcome = outcome(r.StatusCode)
-	wrapResponse(ctx, r, c.method, w, &c.transport.lost)
-	return r, nil
+	switch {
+	case failure(r.StatusCode):
+		a.Answered() // Reading what may be kept is no latency.
+		if c.retries {
+			if e := c.failure(ctx, r); e != nil {
+				return nil, e
+			}
+		}
+		a.MarkFailed(w.outcome)
+	case broken != nil && c.retries:
+		_ = r.Body.Close() // the error of the body says more
+		c.fail(nil)
+		if expired(ctx, parent) {
+			return nil, context.DeadlineExceeded
+		}
+		return nil, broken
+	}
+	return c.wrapResponse(ctx, r, w), nil
 }
+
+// nameRequest makes the answer refer to the request that was asked for, as it does
+// without us. A base that changes a copy of the request, and names that, goes on doing so:
+// what is ours is taken out of the copy. In either case its context is not ended by us.
+func (c *call) nameRequest(r *http.Response, out *http.Request) {
+	switch named := r.Request; named {
+	case nil:
+	case out:
+		r.Request = c.request
+	default:
+		named = named.WithContext(foreign{c.ctx, named.Context()})
+		if _, ours := named.Body.(*requestBody); ours {
+			c.mu.Lock()
+			if !c.returned { // else this is a loser's, and nobody sees it
+				named.Body, named.GetBody = c.request.Body, c.request.GetBody
+			}
+			c.mu.Unlock()
+		}
+		r.Request = named
+	}
+}
+
+// foreign is the caller's context with the values of the base's.
+type foreign struct {
+	context.Context
+	values context.Context
+}
+
+func (f foreign) Value(key any) any { return f.values.Value(key) }
 
 // prepare makes the request of attempt number n. On error the base must not be
 // called, and no part of the work has been begun; the caller's body, if it was
 // not taken, is closed by finish.
-func (c *call) prepare(ctx context.Context, n int, w *work) (*http.Request, error) {
+func (c *call) prepare(ctx context.Context, n int, left time.Duration, w *work) (*http.Request, error) {
 	if n > 1 && httptrace.ContextClientTrace(ctx) != nil {
 		ctx = traceless{ctx}
 	}
@@ -114,14 +178,23 @@ func (c *call) prepare(ctx context.Context, n int, w *work) (*http.Request, erro
 	}
 	c.mu.Unlock()
 
-	if c.transport.options.header {
-		if out.Header == nil {
-			out.Header = make(http.Header)
-		}
-		out.Header.Set(AttemptHeader, strconv.Itoa(n))
-	}
+	c.transport.options.mark(out, n, left)
 	c.pickTarget(out)
 	return out, c.prepareBody(out, n, w)
+}
+
+// mark sets the headers that tell the server of the attempt. Left is negative if there
+// is no time to tell.
+func (o *options) mark(out *http.Request, n int, left time.Duration) {
+	if (o.header || left >= 0) && out.Header == nil {
+		out.Header = make(http.Header)
+	}
+	if o.header {
+		out.Header.Set(AttemptHeader, strconv.Itoa(n))
+	}
+	if left >= 0 {
+		out.Header.Set(TimeoutHeader, strconv.FormatInt(max(left.Milliseconds(), 1), 10))
+	}
 }
 
 // pickTarget sends the attempt to the target that the user's function picks.
@@ -159,7 +232,7 @@ func (c *call) prepareBody(out *http.Request, n int, w *work) error {
 			if err != nil || b == nil || b == http.NoBody {
 				return b, err
 			}
-			return newRequestBody(b, w, &c.transport.lost), nil
+			return c.newRequestBody(b, w), nil
 		}
 	}
 	if n == 1 {
@@ -169,7 +242,7 @@ func (c *call) prepareBody(out *http.Request, n int, w *work) error {
 			return errReturned
 		}
 		c.sent = true
-		out.Body = newRequestBody(out.Body, w, &c.transport.lost)
+		out.Body = c.newRequestBody(out.Body, w)
 		return nil
 	}
 	b, err := original()
@@ -187,7 +260,7 @@ func (c *call) prepareBody(out *http.Request, n int, w *work) error {
 		_ = b.Close()
 		return errReturned
 	}
-	out.Body = newRequestBody(b, w, &c.transport.lost)
+	out.Body = c.newRequestBody(b, w)
 	return nil
 }
 
@@ -200,50 +273,6 @@ func (c *call) finish() {
 	c.mu.Unlock()
 	if b := c.request.Body; !sent && b != nil {
 		_ = b.Close() // RoundTrip must close it; the call has its own error
-	}
-}
-
-// keep reads the body of a failed answer and closes it, so that the answer can be
-// returned later and the attempt can end now.
-func keep(ctx context.Context, r *http.Response) *StatusError {
-	e := &StatusError{StatusCode: r.StatusCode, Status: r.Status}
-	if r.Body == nil || r.Body == http.NoBody {
-		e.response = r
-		return e
-	}
-	inner := r.Body
-	defer func() { _ = inner.Close() }() // also if Read panics; its error has no place
-	if ctx.Err() != nil {
-		e.err = ctx.Err()
-		return e
-	}
-	if r.ContentLength > maxKept {
-		e.err = errTooLong
-		return e
-	}
-	data, err := io.ReadAll(io.LimitReader(inner, maxKept+1))
-	switch {
-	case err != nil:
-		e.err = err
-	case len(data) > maxKept:
-		e.err = errTooLong
-	default:
-		r.Body = io.NopCloser(bytes.NewReader(data))
-		e.response = r
-	}
-	return e
-}
-
-// discard disposes of the answer of a loser. While its context lives, reading the
-// body to its end may save the connection; after that, closing it is all there is
-// to do.
-func (c *call) discard(r *http.Response) {
-	if r.Body == nil {
-		return
-	}
-	defer func() { _ = r.Body.Close() }() // nobody is left to tell
-	if b, ok := r.Body.(*responseBody); ok && b.ctx.Err() == nil {
-		_, _ = io.CopyN(io.Discard, b, c.transport.options.drainBytes) // as above
 	}
 }
 

@@ -3,10 +3,8 @@ package httpmw
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -59,6 +57,7 @@ type body struct {
 	inner io.ReadCloser
 	work  *work
 	lost  *lostBodies
+	about LostBody
 	ctx   context.Context // of the attempt; nil for a request body
 	ended atomic.Bool     // Invariant: it becomes true once, and then the part has ended.
 }
@@ -81,11 +80,13 @@ type wrapper struct {
 // wrapped returns a wrapper of b that is not to be lost unseen.
 func (b *body) wrapped() wrapper { return wrapper{b, b.lost.watch(b)} }
 
-func (w *wrapper) end() {
-	if w.body.end() {
+func (w *wrapper) end() bool {
+	first := w.body.end()
+	if first {
 		w.lost.unwatch(w.watch)
 		w.watch = nil // another body's from here on
 	}
+	return first
 }
 
 // responseBody is the body of a response as its caller sees it. The part ends at
@@ -93,12 +94,18 @@ func (w *wrapper) end() {
 // and errors on unchanged. It is as safe for concurrent use as the body inside.
 //
 // It has no WriteTo: one that hid the end of the body would keep the permit.
-type responseBody struct{ wrapper }
+type responseBody struct {
+	wrapper
+	answer *http.Response // the base's
+	shown  *http.Response // the caller's copy of it
+}
 
 func (r *responseBody) Read(p []byte) (int, error) {
 	n, err := r.inner.Read(p)
-	if err != nil {
-		r.end()
+	if err != nil && r.end() && err == io.EOF && r.shown.Trailer == nil {
+		// The base has written the trailers into its own response by now. If there
+		// were announced ones, both have the same map.
+		r.shown.Trailer = r.answer.Trailer
 	}
 	runtime.KeepAlive(r) // not lost while it is being read
 	return n, err
@@ -133,28 +140,38 @@ func (t *tunnel) Close() error {
 	return t.inner.Close()
 }
 
-// wrapResponse puts a body that ends a part in the place of r.Body, if there is
-// anything to wait for. It must be called before the round trip's part ends.
+// wrapResponse returns the response for the caller: a copy, with a body that ends a part,
+// if there is anything to wait for, and else r. It must be called before the round trip's
+// part ends.
 //
-// The response is changed in place and not copied: net/http writes the trailers
-// into the one that it returned.
-func wrapResponse(ctx context.Context, r *http.Response, method string, w *work, lost *lostBodies) {
-	if r.Body == nil || r.Body == http.NoBody || bodiless(method, r.StatusCode) {
-		return
+// It is a copy, since net/http refers to the response that it returned until its body has
+// ended. With the wrapper in that one, a body that the caller has lost would never be
+// garbage, and its permit never come back.
+func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *http.Response {
+	if bodiless(r, c.method) {
+		return r
+	}
+	if b, ok := r.Body.(*refilled); ok && b.err != nil {
+		return r // Its end, or its error, has been seen: the rest is in memory.
 	}
 	w.begin() // cannot fail: the round trip has not ended
 	b := &w.response
-	b.inner, b.work, b.lost, b.ctx = r.Body, w, lost, ctx
+	b.inner, b.work, b.lost, b.ctx = r.Body, w, &c.transport.lost, ctx
+	b.about = LostBody{Host: c.key, Method: c.method, StatusCode: r.StatusCode}
+	shown := new(http.Response)
+	*shown = *r
 	if writer, ok := r.Body.(io.Writer); ok && r.StatusCode == http.StatusSwitchingProtocols {
-		r.Body = &tunnel{b.wrapped(), writer}
-		return
+		shown.Body = &tunnel{b.wrapped(), writer}
+		return shown
 	}
-	r.Body = &responseBody{b.wrapped()}
+	shown.Body = &responseBody{wrapper: b.wrapped(), answer: r, shown: shown}
+	return shown
 }
 
-// bodiless reports whether an answer has no body whatever its headers say.
-func bodiless(method string, status int) bool {
-	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
+// bodiless reports whether an answer has no body to wait for, whatever its headers say.
+func bodiless(r *http.Response, method string) bool {
+	return r.Body == nil || r.Body == http.NoBody ||
+		method == http.MethodHead || r.StatusCode == http.StatusNoContent || r.StatusCode == http.StatusNotModified
 }
 
 // requestBody is the body of one attempt's request as the base sees it. The part
@@ -166,11 +183,12 @@ type requestBody struct {
 
 // newRequestBody wraps inner, and begins a part for it. If the work has ended,
 // nobody counts the body any more, and inner itself is returned.
-func newRequestBody(inner io.ReadCloser, w *work, lost *lostBodies) io.ReadCloser {
+func (c *call) newRequestBody(inner io.ReadCloser, w *work) io.ReadCloser {
 	if !w.begin() {
 		return inner
 	}
-	b := &body{inner: inner, work: w, lost: lost}
+	b := &body{inner: inner, work: w, lost: &c.transport.lost}
+	b.about = LostBody{Host: c.key, Method: c.method, Request: true}
 	// A base that forgets to close the body, as test doubles do, would keep the
 	// permit for ever. What nobody refers to, nobody reads.
 	r := &requestBody{wrapper: b.wrapped()}
@@ -189,90 +207,4 @@ func (r *requestBody) Read(p []byte) (int, error) {
 func (r *requestBody) Close() error {
 	defer runtime.KeepAlive(r)
 	return r.close()
-}
-
-// lostBodies collects bodies whose wrapper became garbage before the part had
-// ended. They wait here for the next use of the Transport, which closes them.
-//
-// The cleanup does not do that itself: it runs in a goroutine of the runtime's,
-// which must not block, and which is outside any testing/synctest bubble, where a
-// touch of the bubble's channels would end the process.
-type lostBodies struct {
-	watches sync.Pool // of *watch
-	count   atomic.Uint64
-	pending atomic.Bool // Invariant: true if list is not empty and mu is free.
-	mu      sync.Mutex  // a leaf
-	list    []*body     // guarded by mu
-}
-
-// watch is referred to by one wrapper, or by the pool, and by nobody else. So when it
-// is garbage, its wrapper is too, and its cleanup tells so. It serves one wrapper after
-// the other: to register a cleanup for each, and to run it when the wrapper has become
-// garbage as it should, was a fifth of a call over a transport that answers at once
-// (BenchmarkHTTP in bench/).
-type watch struct{ watched *watched }
-
-// watched is what the cleanup of a watch sees: the body that is inside the wrapper, or
-// nil. It does not refer to the watch.
-type watched struct{ body atomic.Pointer[body] }
-
-// watch returns a watch for the wrapper of b.
-func (l *lostBodies) watch(b *body) *watch {
-	w, ok := l.watches.Get().(*watch)
-	if !ok {
-		w = &watch{new(watched)}
-		runtime.AddCleanup(w, (*watched).report, w.watched)
-	}
-	w.watched.body.Store(b)
-	return w
-}
-
-// unwatch gives back the watch of a body that has ended.
-func (l *lostBodies) unwatch(w *watch) {
-	w.watched.body.Store(nil)
-	l.watches.Put(w)
-}
-
-// report is the cleanup of a watch. It finds nil if the pool has let go of it.
-func (w *watched) report() {
-	if b := w.body.Load(); b != nil && !b.ended.Load() {
-		b.report()
-	}
-}
-
-// report tells that the wrapper of a body was lost before its part had ended.
-func (b *body) report() {
-	l := b.lost
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = append(l.list, b)
-	l.pending.Store(true)
-	l.count.Add(1)
-}
-
-// sweep closes the bodies that were lost. It costs one load if there are none,
-// and never waits for a Close.
-func (l *lostBodies) sweep() {
-	if !l.pending.Load() {
-		return
-	}
-	l.mu.Lock()
-	list := l.list
-	l.list = nil
-	l.pending.Store(false)
-	l.mu.Unlock()
-	for _, b := range list {
-		go b.reclaim()
-	}
-}
-
-// reclaim is the goroutine of an attempt's that ends a lost part.
-func (b *body) reclaim() {
-	defer func() {
-		if v := recover(); v != nil {
-			slog.Error("httpmw: panic in the Close of a lost body", "panic", v, "stack", string(debug.Stack()))
-		}
-	}()
-	defer b.end()
-	_ = b.inner.Close() // nobody is left to tell
 }

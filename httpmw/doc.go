@@ -23,8 +23,10 @@
 // counted as lost when the garbage collector has found it, and closed by the next
 // use of the Transport after that; requests that wait already do not help.
 //
-// The latency that the limit and the hedge delay learn from ends at the headers:
-// how fast a caller reads says nothing about the host.
+// OnLostBody tells which.
+//
+// The latency that the limit and the hedge delay learn from ends at the headers, or at
+// the first byte: how fast a caller reads says nothing about the host.
 //
 // # The life of an attempt
 //
@@ -49,8 +51,8 @@
 //   - The context of an attempt whose response was returned ends with the permit,
 //     so no body is cut off by it.
 //   - The response of an attempt belongs to one owner: the caller if it won,
-//     discard if it lost, keep if its status is a failure. Whoever owns it closes
-//     its body exactly once, or hands it on.
+//     discard if it lost, failure if its status is one. Whoever owns it closes its
+//     body, or hands it on.
 //   - The body of the caller's request is closed exactly once: by the base if the
 //     first attempt got as far as sending it, by RoundTrip otherwise.
 //   - The caller's request is not read after RoundTrip has returned, and never
@@ -59,25 +61,52 @@
 // # Answers
 //
 // An answer with status 408, 425, 429 or 5xx, and a transport error, is a failure
-// that the next attempt may mend; every other answer wins. If all attempts fail,
-// the answer of the last one that had one is returned, like any other response.
-// To that end a failed answer is read into memory, up to 64 KiB, and its permit
-// released before the next attempt. A longer one is not kept: if nothing better
-// follows, the call ends with a [StatusError]. A request that is not hedged is
-// not retried either, and its answer is passed through untouched.
+// that the next attempt may mend; every other answer wins. A failed answer is read
+// into memory, up to 64 KiB, and its permit released before the next attempt. How long
+// that takes is no latency of the host, and it holds nobody up for longer than the hedge
+// delay, after which a hedge is sent as for any attempt that has not ended.
+//
+// If it asks for time by Retry-After, the next attempt is sent then, if that is soon; if
+// it is not, none is sent. See MaxRetryAfter.
+//
+// If all attempts fail, the caller gets an answer all the same if there was one:
+//
+//   - that of the attempt that was the last to fail, if it is as good as those before.
+//     As nothing can follow, it is passed through like a good one, while its body streams;
+//   - else the best that was kept. One of the service itself is better than one of the
+//     way to it, which are 502, 503 and 504; of equals, the latest is.
+//
+// An answer that is too long to keep is passed through too, if no other attempt runs,
+// though one might have followed. If others run, it is given up for them, and if
+// they then fail without an answer, the call ends with a [StatusError] among its errors:
+// that is the only case in which a caller gets an error where http.Client alone would
+// have had a response, but for a body that breaks off while another attempt runs.
+//
+// A request that is sent once gets its answer untouched. All answers teach the limit by
+// their status, whether they are returned or not.
 //
 // # Losers
 //
-// By default a loser may finish for 100 ms, and up to 256 KiB of its body are
-// read then, since cancelling an HTTP/1 request costs its connection. After that
-// it is cancelled. The caller never waits for it; it keeps its permit until its
-// work has ended.
+// A loser over HTTP/1 may finish for as long as the hedge delay of its call was, 1 s at
+// most and 100 ms if there was none, and up to 256 KiB of its body are read then, since
+// cancelling it costs its connection. After that it is cancelled. Over HTTP/2 and above,
+// where a stream ends alone, it is cancelled at once. The latest answer of the host tells
+// which it is. The caller never waits for a loser; it keeps its permit until its work has
+// ended.
+//
+// # Where answers begin
+//
+// The hedge delay runs until the headers of the response are there. A server that sends
+// them at once, and then thinks, is never hedged so: DelayFrom(FirstByte) waits for the
+// body to begin.
 //
 // # What an attempt gets
 //
-// Each attempt gets a deep copy of the request and its own body. Request.Host is
+// Each attempt gets a deep copy of the request and its own body, and with
+// DeadlineFraction an earlier deadline. Request.Host is
 // kept when PickTarget sends an attempt elsewhere. The hooks of a httptrace.ClientTrace
 // see the first attempt only: they were written for one request, and two at once
 // would run them at the same time. They may be called after RoundTrip has
-// returned, as net/http allows itself too.
+// returned, as net/http allows itself too. The response refers to the caller's request,
+// or to a copy that the base has made and changed, as it does without a Transport.
 package httpmw

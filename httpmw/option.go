@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"time"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 )
@@ -13,6 +14,9 @@ import (
 const (
 	defaultMaxHosts   = 256
 	defaultDrainBytes = 256 << 10
+	// defaultRetryAfter is short, since a caller waits: it is meant for a server that
+	// restarts, not for one that asks to be left alone.
+	defaultRetryAfter = time.Second
 )
 
 // An Option changes what NewTransport makes. Options are applied in order; of two
@@ -35,11 +39,23 @@ type options struct {
 	hedgeable  func(*http.Request) bool
 	header     bool
 	drainBytes int64
+
+	maxRetryAfter time.Duration
+	delayFrom     AnswerPoint
+	limitBy       func(*http.Request) string
+	limitBySet    bool
+	delayBy       func(*http.Request) string
+	delayBySet    bool
+	fraction      float64
+	lostBody      func(LostBody)
+	lostBodySet   bool
 }
 
 // newOptions applies the options to the defaults and checks the result.
 func newOptions(list []Option) (options, error) {
-	o := options{maxHosts: defaultMaxHosts, hedgeable: Idempotent, drainBytes: defaultDrainBytes}
+	o := options{
+		maxHosts: defaultMaxHosts, hedgeable: Idempotent, drainBytes: defaultDrainBytes, maxRetryAfter: defaultRetryAfter,
+	}
 	for i, option := range list {
 		if isNil(option) {
 			return options{}, fmt.Errorf("httpmw: option %d is nil", i)
@@ -69,6 +85,26 @@ func (o *options) validate() error {
 	case o.drainBytes < 0:
 		return fmt.Errorf("httpmw: DrainBytes %d is negative", o.drainBytes)
 	}
+	return o.validateRest()
+}
+
+func (o *options) validateRest() error {
+	switch {
+	case o.maxRetryAfter < 0:
+		return fmt.Errorf("httpmw: MaxRetryAfter %v is negative", o.maxRetryAfter)
+	case o.delayFrom > FirstByte:
+		return fmt.Errorf("httpmw: DelayFrom %d is neither Headers nor FirstByte", o.delayFrom)
+	case o.limitBySet && o.limitBy == nil:
+		return errors.New("httpmw: LimitBy: the function is nil")
+	case o.limitBySet && o.hedgerSet:
+		return errors.New("httpmw: WithHedger and LimitBy exclude each other")
+	case o.delayBySet && o.delayBy == nil:
+		return errors.New("httpmw: DelayBy: the function is nil")
+	case !validFraction(o.fraction):
+		return fmt.Errorf("httpmw: DeadlineFraction %v is not between 0 and 1", o.fraction)
+	case o.lostBodySet && o.lostBody == nil:
+		return errors.New("httpmw: OnLostBody: the function is nil")
+	}
 	return nil
 }
 
@@ -97,13 +133,19 @@ func WithHedger(h *hedgedlimit.Hedger) Option {
 }
 
 // WithConfig lets f change the configuration of each host's hedger. It is called
-// with the lower-case URL.Host, port included, and with the defaults filled in,
-// which are those of hedgedlimit.Config but for these:
+// with the lower-case URL.Host, port included, or the string of LimitBy, and with the
+// defaults filled in, which are those of hedgedlimit.Config but for these:
 //
-//   - Losers is hedgedlimit.Drain(100 * time.Millisecond).
+//   - Losers is a hedgedlimit.ChooseLosers. If the latest answer of the host was one of
+//     HTTP/2 or above, losers are cancelled. Else they are drained, for as long as the
+//     call's hedge delay was, 100 ms if it had none, and 1 s at most.
+//   - Pushback reads Retry-After; see MaxRetryAfter. What replaces it may ask
+//     StatusError.RetryAfter.
 //   - Limiter is nil, which here means a limiter with the name of the host that
 //     lets 64 requests wait, and each of them for 100 ms at most. A client should
 //     rather be refused than wait longer than a hedge would have taken.
+//   - Delay is nil, which with DelayBy, and without Retry, means hedgedlimit.PerKey of
+//     32 keys.
 //
 // f is called once with an empty host by NewTransport, for the hedger that hosts
 // beyond MaxHosts share, and then in the goroutine of a request to a new host,
@@ -114,7 +156,7 @@ func WithConfig(f func(host string, config *hedgedlimit.Config) error) Option {
 	return optionFunc(func(o *options) { o.config, o.configSet = f, true })
 }
 
-// MaxHosts bounds for how many hosts a hedger is kept; it is 256 by default. When
+// MaxHosts bounds for how many hosts, or strings of LimitBy, a hedger is kept; it is 256 by default. When
 // there is no room, the host that was used least lately among the idle ones is
 // dropped, and what was learnt about it is lost. A host with a permit out is never
 // dropped: if all are busy, newcomers share one hedger until there is room.
@@ -159,6 +201,85 @@ func WithAttemptHeader() Option {
 // time of hedgedlimit.Drain besides. 0 closes it unread.
 func DrainBytes(n int64) Option {
 	return optionFunc(func(o *options) { o.drainBytes = n })
+}
+
+// MaxRetryAfter is how long a call waits at most because a failed answer has asked for
+// it by Retry-After; it is 1 s by default. Within that, the next attempt is sent after the
+// time that was asked for, and not before. A longer time, or a header that cannot be read,
+// means that no further attempt of the call is sent, so that the caller gets the answer.
+// 0 waits for nobody, and heeds only those who ask for no wait. It has no effect on a
+// hedger given by WithHedger, whose Config.Pushback is its owner's business, nor where only
+// one attempt may be sent.
+func MaxRetryAfter(d time.Duration) Option {
+	return optionFunc(func(o *options) { o.maxRetryAfter = d })
+}
+
+// AnswerPoint is when an attempt has answered. The zero value is Headers.
+type AnswerPoint uint8
+
+const (
+	// Headers: the headers of the response are there.
+	Headers AnswerPoint = iota
+	// FirstByte: the first byte of the body is there, or its end.
+	FirstByte
+)
+
+// DelayFrom says when an attempt has answered; it is Headers by default. The hedge delay
+// runs until then, the latency that limit and delay learn ends there, and who is there
+// first wins.
+//
+// FirstByte is for servers that send headers at once and think then, such as event streams
+// and the inference of models. RoundTrip then returns as late as the first byte, or the
+// end, of the body; an attempt whose body fails before that has failed, and only the bytes
+// of the winner are delivered. A stream of which the first event may be long in coming is
+// nothing for it. Answers without a body, and those with status 101, have answered with
+// their headers, and so have all answers to requests that cannot be repeated: whoever
+// sends such a body may wait for headers before going on. It costs a read into a buffer of
+// 512 B for each answer.
+func DelayFrom(p AnswerPoint) Option {
+	return optionFunc(func(o *options) { o.delayFrom = p })
+}
+
+// LimitBy says which requests share a limiter, a hedger and a delay: those for which f
+// returns the same string. An empty string stands for the default, which is the
+// lower-case URL.Host. MaxHosts bounds how many are kept; strings of more than 300 bytes
+// are cut off and told apart by a hash. f runs in the goroutine of the caller, may be
+// called by several at once, and must not change or keep the request; if it panics, so
+// does RoundTrip.
+func LimitBy(f func(*http.Request) string) Option {
+	return optionFunc(func(o *options) { o.limitBy, o.limitBySet = f, true })
+}
+
+// DelayBy says for which requests a hedge delay is learnt together: those with the same
+// limiter for which f returns the same string, say the route. It is passed on as
+// hedgedlimit.Key, which a delay made by hedgedlimit.PerKey heeds. The default delay is
+// such a one then, of 32 keys for each host, about 14 KB each; a hedger given by
+// WithHedger must bring its own. An empty string is a key like any other. For long ones
+// and for the call of f, see LimitBy.
+func DelayBy(f func(*http.Request) string) Option {
+	return optionFunc(func(o *options) { o.delayBy, o.delayBySet = f, true })
+}
+
+// DeadlineFraction leaves each attempt only this share of the time that its caller has
+// left when it is sent, from 0 to 1, so that the rest is there to make use of an answer or
+// of a failure; 0.85 to 0.9 is usual. The time is sent on as TimeoutHeader, in whole
+// milliseconds and at least 1, so that the server can give up when nobody waits any more.
+// It bounds the reading of the response body too. 1 changes no deadline and only sends the
+// header. 0, the default, does neither, and so does a request without a deadline.
+//
+// An attempt whose share is over has failed with context.DeadlineExceeded, and has
+// Expired for the limit. The call may go on: a hedge that was sent later has more time.
+func DeadlineFraction(f float64) Option {
+	return optionFunc(func(o *options) { o.fraction = f })
+}
+
+// OnLostBody reports bodies that nobody closed, when the garbage collector has found them:
+// each has kept a permit until then. f is called by the next use of the Transport after
+// that, RoundTrip, Stats or Close, in the goroutine of its caller, once for each body and
+// outside all locks; it may be called by several at once. It should be quick. A panic of
+// it ends in the default slog logger.
+func OnLostBody(f func(LostBody)) Option {
+	return optionFunc(func(o *options) { o.lostBody, o.lostBodySet = f, true })
 }
 
 // Idempotent reports whether a request may be sent twice by its own word: its

@@ -66,7 +66,9 @@ func TestInFlightIsWhatRuns(t *testing.T) {
 			for i := range rapid.IntRange(1, 8).Draw(t, "scripts") {
 				f.scripts = append(f.scripts, drawScript(t, fmt.Sprint("attempt ", i)))
 			}
-			tr := transport(t, f, httpmw.WithHedger(h), httpmw.DrainBytes(rapid.Int64Range(0, 5).Draw(t, "drain")))
+			tr := transport(t, f, httpmw.WithHedger(h), httpmw.DrainBytes(rapid.Int64Range(0, 5).Draw(t, "drain")),
+				httpmw.DelayFrom(rapid.SampledFrom([]httpmw.AnswerPoint{httpmw.Headers, httpmw.FirstByte}).Draw(t, "from")),
+				httpmw.DeadlineFraction(rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "fraction")))
 
 			var plans []plan
 			for i := range rapid.IntRange(1, 4).Draw(t, "calls") {

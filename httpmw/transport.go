@@ -16,7 +16,7 @@ type Transport struct {
 	// Immutable after NewTransport.
 	base    http.RoundTripper
 	options options
-	hosts   *hosts
+	groups  *groups
 
 	lost lostBodies // has its own lock
 }
@@ -34,7 +34,8 @@ func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{base: base, options: o}
-	if t.hosts, err = newHosts(&t.options); err != nil {
+	t.lost.tell = o.lostBody
+	if t.groups, err = newGroups(&t.options); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -50,31 +51,40 @@ func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 //     both so that errors.Is finds them;
 //   - req.Context().Err() if the context has ended first;
 //   - the error of the base if one attempt was sent, and a
-//     *hedgedlimit.AttemptsError if more were, and no answer was kept.
+//     *hedgedlimit.AttemptsError if more were, and there was no answer to return.
 //
 // It panics if the base does, with the same value. In every case the body of the
 // request is closed, as http.RoundTripper demands, though perhaps later.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.lost.sweep()
-	c := &call{transport: t, request: req, method: req.Method}
+	c := &call{transport: t, request: req, ctx: req.Context(), method: req.Method}
 	defer c.finish()
 	if req.URL == nil {
 		return nil, errors.New("httpmw: the request has no URL")
 	}
-	h, err := t.hosts.enter(req.URL.Host)
+	c.key = t.groups.key(req)
+	g, err := t.groups.enter(c.key)
 	if err != nil {
 		return nil, err
 	}
-	defer t.hosts.leave(h)
+	defer t.groups.leave(g)
+	c.group = g
 
 	discard := hedgedlimit.Discard(c.discard)
-	if !repeatable(req) || !t.options.hedgeable(req) {
-		return hedgedlimit.Do(req.Context(), h.hedger, c.attempt, discard, hedgedlimit.NoHedge[*http.Response]())
+	var key hedgedlimit.CallOption[*http.Response] // none
+	if f := t.options.delayBy; f != nil {
+		key = hedgedlimit.Key[*http.Response](bounded(f(req)))
 	}
-	c.retries = h.hedger.MaxAttempts() > 1
-	r, err := hedgedlimit.Do(req.Context(), h.hedger, c.attempt, discard)
+	again := repeatable(req)
+	c.firstByte = again && t.options.delayFrom == FirstByte
+	if !again || !t.options.hedgeable(req) {
+		return hedgedlimit.Do(c.ctx, g.hedger, c.attempt, discard, key, hedgedlimit.NoHedge[*http.Response]())
+	}
+	c.attempts = g.hedger.MaxAttempts()
+	c.retries = c.attempts > 1
+	r, err := hedgedlimit.Do(c.ctx, g.hedger, c.attempt, discard, key)
 	if err != nil {
-		if kept := keptResponse(err); kept != nil {
+		if kept := keptAnswer(err); kept != nil {
 			return kept, nil
 		}
 		return nil, err
@@ -98,12 +108,12 @@ func (t *Transport) CloseIdleConnections() {
 // by WithHedger, and so waits for no attempt of that one.
 func (t *Transport) Close(ctx context.Context) error {
 	t.lost.sweep()
-	t.hosts.close()
-	if t.hosts.shared != nil {
+	t.groups.close()
+	if t.groups.shared != nil {
 		return nil
 	}
-	all, _, _ := t.hosts.snapshot()
-	all = append(all, t.hosts.overflow)
+	all, _, _ := t.groups.snapshot()
+	all = append(all, t.groups.overflow)
 	// Close does its first half even under a context that has ended. So every
 	// limiter is shut before the wait for any.
 	ended, cancel := context.WithCancel(ctx)
@@ -119,10 +129,11 @@ func (t *Transport) Close(ctx context.Context) error {
 	return nil
 }
 
-// HostStats is a snapshot of what is kept for one host.
+// HostStats is a snapshot of what is kept for one host, or for one string of LimitBy.
 type HostStats struct {
-	// Host is the lower-case URL.Host. It is empty for a hedger given by WithHedger
-	// and for the one that hosts beyond MaxHosts share.
+	// Host is the lower-case URL.Host, or what LimitBy has returned; one of more than
+	// 300 bytes is cut off and ends in a hash. It is empty for a hedger given by
+	// WithHedger and for the one that hosts beyond MaxHosts share.
 	Host    string
 	Hedging hedgedlimit.Stats
 	Limiter limiter.Stats
@@ -148,7 +159,7 @@ type Stats struct {
 // fails and may be called at any time, also after Close.
 func (t *Transport) Stats() Stats {
 	t.lost.sweep()
-	all, overflowed, dropped := t.hosts.snapshot()
+	all, overflowed, dropped := t.groups.snapshot()
 	s := Stats{
 		Hosts:        make([]HostStats, 0, len(all)),
 		Overflowed:   overflowed,
@@ -158,12 +169,12 @@ func (t *Transport) Stats() Stats {
 	for _, h := range all {
 		s.Hosts = append(s.Hosts, h.stats())
 	}
-	if t.hosts.overflow != nil {
-		s.Overflow = t.hosts.overflow.stats()
+	if t.groups.overflow != nil {
+		s.Overflow = t.groups.overflow.stats()
 	}
 	return s
 }
 
-func (h *host) stats() HostStats {
-	return HostStats{Host: h.name, Hedging: h.hedger.Stats(), Limiter: h.hedger.Limiter().Stats()}
+func (x *group) stats() HostStats {
+	return HostStats{Host: x.name, Hedging: x.hedger.Stats(), Limiter: x.hedger.Limiter().Stats()}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +29,7 @@ import (
 func TestBadOptions(t *testing.T) {
 	h := hedged(t, fixed(t, 1, 0), 0, hedgedlimit.Cancel())
 	config := func(string, *hedgedlimit.Config) error { return nil }
+	key := func(*http.Request) string { return "" }
 	failing := func(string, *hedgedlimit.Config) error { return errRefused }
 	bad := func(_ string, c *hedgedlimit.Config) error { c.MaxAttempts = 9; return nil }
 	var nilTransport *http.Transport
@@ -49,6 +51,15 @@ func TestBadOptions(t *testing.T) {
 		{http.DefaultTransport, []httpmw.Option{httpmw.PickTarget(nil)}, "PickTarget"},
 		{http.DefaultTransport, []httpmw.Option{httpmw.Hedgeable(nil)}, "Hedgeable"},
 		{http.DefaultTransport, []httpmw.Option{httpmw.DrainBytes(-1)}, "DrainBytes -1"},
+		{http.DefaultTransport, []httpmw.Option{httpmw.MaxRetryAfter(-time.Second)}, "MaxRetryAfter -1s"},
+		{http.DefaultTransport, []httpmw.Option{httpmw.DelayFrom(2)}, "DelayFrom 2"},
+		{http.DefaultTransport, []httpmw.Option{httpmw.LimitBy(nil)}, "LimitBy"},
+		{http.DefaultTransport, []httpmw.Option{httpmw.WithHedger(h), httpmw.LimitBy(key)}, "WithHedger and LimitBy"},
+		{http.DefaultTransport, []httpmw.Option{httpmw.DelayBy(nil)}, "DelayBy"},
+		{http.DefaultTransport, []httpmw.Option{httpmw.DeadlineFraction(-0.1)}, "DeadlineFraction -0.1"},
+		{http.DefaultTransport, []httpmw.Option{httpmw.DeadlineFraction(1.5)}, "DeadlineFraction 1.5"},
+		{http.DefaultTransport, []httpmw.Option{httpmw.DeadlineFraction(math.NaN())}, "DeadlineFraction NaN"},
+		{http.DefaultTransport, []httpmw.Option{httpmw.OnLostBody(nil)}, "OnLostBody"},
 	} {
 		tr, err := httpmw.NewTransport(row.base, row.options...)
 		if tr != nil || err == nil || !strings.Contains(err.Error(), row.want) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/permit"
@@ -39,10 +40,11 @@ func outcome(status int) permit.Outcome {
 	return permit.Success
 }
 
-// StatusError is the error of an attempt that was answered with a failure. The
-// Classify functions of a hedgedlimit.Config and a limiter.Config see it. A
-// caller of the Transport sees it only if every attempt failed and no answer was
-// short enough to keep.
+// StatusError is the error of an attempt that was answered with a failure, while
+// another attempt might have done better. The Classify functions of a
+// hedgedlimit.Config and a limiter.Config see it, and so does its Pushback. A caller of
+// the Transport sees it only if its attempt ran beside others, its answer was longer
+// than 64 KiB or broke off, and the others then failed without an answer to return.
 type StatusError struct {
 	// StatusCode and Status are those of the answer.
 	StatusCode int
@@ -52,7 +54,16 @@ type StatusError struct {
 	// is why. Invariant: exactly one of the two is nil.
 	response *http.Response
 	err      error
+
+	order  int           // of the answers that a call has kept, from 1; 0 if it was not kept
+	after  time.Duration // Retry-After; see there
+	pushed bool          // there was one
 }
+
+// RetryAfter returns how long the answer has asked to wait before the next attempt, and
+// false if it did not. The time is negative if the header could not be read, and 0 for a
+// date of the past; a date is taken relative to the Date of the answer.
+func (e *StatusError) RetryAfter() (after time.Duration, ok bool) { return e.after, e.pushed }
 
 // Error tells the status, and why the answer is not returned.
 func (e *StatusError) Error() string {
@@ -75,19 +86,29 @@ func (e *StatusError) status() string {
 // Outcome says what the answer teaches the limit; limiter.DefaultClassify asks.
 func (e *StatusError) Outcome() permit.Outcome { return outcome(e.StatusCode) }
 
-// keptResponse finds the answer to return for a call that failed with err: that
-// of the last attempt that had one. It returns nil if there is none.
-func keptResponse(err error) *http.Response {
-	switch e := err.(type) { //nolint:errorlint // Do returns these two as they are
-	case *StatusError:
-		return e.response
-	case *hedgedlimit.AttemptsError:
-		errs := e.Unwrap()
-		for i := len(errs) - 1; i >= 0; i-- {
-			if r := keptResponse(errs[i]); r != nil {
-				return r
-			}
+// keptAnswer finds the answer to return for a call that failed with err: one of the
+// service itself if there is one, else one of the way to it, and of those the latest. It
+// returns nil if there is none.
+func keptAnswer(err error) *http.Response {
+	var best *StatusError
+	see := func(err error) {
+		e, ok := err.(*StatusError) //nolint:errorlint // attempts return it as it is
+		if !ok || e.response == nil {
+			return
+		}
+		if best == nil || rankOf(e.StatusCode) > rankOf(best.StatusCode) ||
+			rankOf(e.StatusCode) == rankOf(best.StatusCode) && e.order > best.order {
+			best = e
 		}
 	}
-	return nil
+	see(err)
+	if all, ok := err.(*hedgedlimit.AttemptsError); ok { //nolint:errorlint // Do returns it as it is
+		for _, err := range all.Unwrap() {
+			see(err)
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return best.response
 }

@@ -77,8 +77,8 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "the caller waits for the losers", law: "L7", file: "hedgedlimit/call.go",
-		old: "		t.lose(now, !d.ctxEnded)\n",
-		new: "		t.lose(now, !d.ctxEnded)\n		for t.permit.Held() {\n			time.Sleep(time.Millisecond)\n		}\n",
+		old: "		t.lose(now, policy, !d.ctxEnded)\n",
+		new: "		t.lose(now, policy, !d.ctxEnded)\n		for t.permit.Held() {\n			time.Sleep(time.Millisecond)\n		}\n",
 	},
 	// Decisions.
 	{

@@ -35,7 +35,7 @@ var learningFaults = []fault{
 		old: "		d = min(d, e.config.Max)\n", new: "",
 	},
 	{
-		name: "the time after cancellation counts as latency", law: "L12", file: "hedgedlimit/attempt.go",
+		name: "the time after cancellation counts as latency", law: "L12", file: "hedgedlimit/answer.go",
 		old: "		end = t.canceled // from there on it was not service any more\n", new: "",
 	},
 	{

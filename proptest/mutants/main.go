@@ -39,7 +39,7 @@ type fault struct {
 }
 
 func allFaults() []fault {
-	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults,
+	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults, httpmwFaults,
 		hedgingFaults, learningFaults, gradientFaults, lostBodyFaults)
 }
 

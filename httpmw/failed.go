@@ -1,0 +1,159 @@
+package httpmw
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+)
+
+// maxKept is how long the body of a failed answer may be to be kept.
+const maxKept = 64 << 10
+
+// rank orders failed answers by what they tell the caller.
+type rank uint8
+
+const (
+	noAnswer     rank = iota
+	ofTheWay          // a gateway has failed to reach the service, or a part of it was shut
+	ofTheService      // the service itself has failed
+)
+
+func rankOf(status int) rank {
+	switch status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return ofTheWay
+	}
+	return ofTheService
+}
+
+// progress counts the attempts of a call, to tell whether another one may still do
+// better than a failed answer. It is guarded by call.mu.
+//
+// An attempt counts as running from before it sends anything until its failure is
+// counted, which is before its function returns. One that succeeds, or whose failed
+// answer is passed through, is never counted as failed: so at most one attempt of a call
+// finds that all others have failed, and what they have kept is kept by then, since it
+// is noted under the same lock. An attempt of which the goroutine has not come as far
+// as begin yet may be overlooked: those with lower numbers are not, since attempts are
+// launched in the order of their numbers, and one with a higher number has not been sent
+// anywhere when the answer came. It loses, like a hedge that is sent in the instant of
+// the answer.
+type progress struct {
+	begun  int  // the highest number of an attempt that has begun
+	failed int  // attempts that have failed
+	best   rank // of the answers that were kept
+	kept   int  // how many of those there are
+}
+
+// begin counts an attempt that begins.
+func (c *call) begin(number int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.progress.begun = max(c.progress.begun, number)
+}
+
+// fail counts an attempt that has failed; e is its answer, if it had one. An answer that
+// was kept is numbered.
+func (c *call) fail(e *StatusError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &c.progress
+	p.failed++
+	if e != nil && e.response != nil {
+		p.kept++
+		e.order = p.kept
+		p.best = max(p.best, rankOf(e.StatusCode))
+	}
+}
+
+// isLast reports whether the answer of an attempt that has not been counted as failed is
+// the best that the caller can get: all other attempts that the call may have, have
+// failed, and none of them kept a better one.
+func (c *call) isLast(status int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.progress.failed == c.attempts-1 && rankOf(status) >= c.progress.best
+}
+
+// isAlone is isLast as far as the attempts are concerned that have begun.
+func (c *call) isAlone(status int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &c.progress
+	return p.begun-p.failed == 1 && rankOf(status) >= p.best
+}
+
+// failure decides what becomes of a failed answer, whose body is read then and closed, so
+// that the attempt can end, unless the answer is passed through: it returns nil then.
+// That is so if nothing better can follow, or if it is too long to keep while no other
+// attempt runs. The attempt is counted as failed otherwise.
+func (c *call) failure(ctx context.Context, r *http.Response) *StatusError {
+	if c.isLast(r.StatusCode) {
+		return nil
+	}
+	e := &StatusError{StatusCode: r.StatusCode, Status: r.Status}
+	e.after, e.pushed = retryAfter(r.Header)
+	if r.Body == nil || r.Body == http.NoBody {
+		e.response = r
+		c.fail(e)
+		return e
+	}
+	inner := r.Body
+	passed := false
+	defer func() {
+		if !passed {
+			_ = inner.Close() // also if Read panics; its error has no place
+		}
+	}()
+	var data []byte
+	data, e.err = readKept(ctx, r)
+	switch {
+	case e.err == nil:
+		r.Body = io.NopCloser(bytes.NewReader(data))
+		e.response = r
+	case ctx.Err() != nil: // nobody is left to pass it to
+	case e.err == errTooLong: //nolint:errorlint // the sentinel itself
+		passed = c.isAlone(r.StatusCode)
+		if data != nil {
+			r.Body = &refilled{ReadCloser: inner, head: data}
+		}
+	default:
+		passed = c.isLast(r.StatusCode)
+		r.Body = &refilled{ReadCloser: inner, head: data, err: e.err}
+	}
+	if passed {
+		return nil
+	}
+	c.fail(e)
+	return e
+}
+
+// readKept reads the body of a failed answer. On errTooLong, and on an error of the
+// body, it returns what it has read so far.
+func readKept(ctx context.Context, r *http.Response) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if r.ContentLength > maxKept {
+		return nil, errTooLong
+	}
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxKept+1))
+	if err == nil && len(data) > maxKept {
+		err = errTooLong
+	}
+	return data, err
+}
+
+// discard disposes of the answer of a loser. While its context lives, reading the
+// body to its end may save the connection; after that, closing it is all there is
+// to do.
+func (c *call) discard(r *http.Response) {
+	if r.Body == nil {
+		return
+	}
+	defer func() { _ = r.Body.Close() }() // nobody is left to tell
+	if b, ok := r.Body.(*responseBody); ok && b.ctx.Err() == nil {
+		_, _ = io.CopyN(io.Discard, b, c.transport.options.drainBytes) // as above
+	}
+}

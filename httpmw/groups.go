@@ -1,0 +1,246 @@
+package httpmw
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/hedgedlimit"
+	"github.com/holdfast-go/holdfast/limiter"
+)
+
+const (
+	defaultMaxWaiting = 64
+	// defaultMaxWait is four times the 95th percentile of a host that answers in
+	// 25 ms: longer than a hedge would take, a wait only piles up.
+	defaultMaxWait = 100 * time.Millisecond
+	// defaultDrain is how long a loser may go on where no hedge delay is known, and
+	// maxDrain where that is long: a host that slow has worse to fear than a connection.
+	defaultDrain = 100 * time.Millisecond
+	maxDrain     = time.Second
+	// maxDelayKeys is for how many keys of DelayBy a group learns: 14 KB each.
+	maxDelayKeys = 32
+	// maxKey is the longest key in bytes. A host name has 253 at most.
+	maxKey = 300
+)
+
+// group is what the requests with one key share: those to one host, unless LimitBy
+// says otherwise.
+type group struct {
+	// Immutable.
+	name   string
+	hedger *hedgedlimit.Hedger
+
+	// protocol is the major version of HTTP of the latest answer, 0 before any. It is
+	// atomic: the losers of a call are dealt with by what its winner has said.
+	protocol atomic.Int32
+
+	// Guarded by groups.mu.
+	calls   int           // calls that have not returned
+	element *list.Element // in groups.recent; nil for a group that is not in the map
+}
+
+// groups keeps a bounded number of groups, and drops idle ones for new ones.
+//
+// Invariants: len(byName) == recent.Len() ≤ max; a group leaves the map only while
+// calls == 0 and none of its permits is out.
+type groups struct {
+	// Immutable after newGroups.
+	options *options
+	max     int
+	// shared is the only group if WithHedger was given; byName stays empty then.
+	shared *group
+	// overflow serves keys for which there is no room. Nil if shared is not.
+	overflow *group
+
+	mu sync.Mutex // a leaf but for the locks of the limiters
+	// Guarded by mu.
+
+	byName     map[string]*group
+	recent     *list.List // of *group, the one used last at the front
+	overflowed uint64     // calls that overflow served
+	dropped    uint64     // groups dropped for newcomers
+	closed     bool       // never becomes false again
+}
+
+func newGroups(o *options) (*groups, error) {
+	g := &groups{options: o, max: o.maxHosts, byName: make(map[string]*group), recent: list.New()}
+	if o.hedger != nil {
+		g.shared = &group{hedger: o.hedger}
+		return g, nil
+	}
+	overflow, err := g.build("")
+	if err != nil {
+		return nil, err
+	}
+	g.overflow = overflow
+	return g, nil
+}
+
+// build makes a group with its hedger. It calls the user's function, so no lock may
+// be held.
+func (g *groups) build(name string) (*group, error) {
+	x := &group{name: name}
+	config := hedgedlimit.Config{Losers: hedgedlimit.ChooseLosers(x.losers), Pushback: g.options.pushback}
+	if g.options.config != nil {
+		if err := g.options.config(name, &config); err != nil {
+			return nil, err
+		}
+	}
+	if config.Limiter == nil {
+		l, err := limiter.New(limiter.Config{Name: name, MaxWaiting: defaultMaxWaiting, MaxWait: defaultMaxWait})
+		if err != nil {
+			return nil, err
+		}
+		config.Limiter = l
+	}
+	if g.options.delayBy != nil && config.Delay == nil && config.Retry == nil {
+		config.Delay = hedgedlimit.PerKey(hedgedlimit.QuantileConfig{}, maxDelayKeys)
+	}
+	hedger, err := hedgedlimit.New(config)
+	if err != nil {
+		return nil, err
+	}
+	x.hedger = hedger
+	return x, nil
+}
+
+// spoke notes the protocol of an answer.
+func (x *group) spoke(major int) {
+	if v := int32(major); x.protocol.Load() != v { // a store would take the cache line from all others
+		x.protocol.Store(v)
+	}
+}
+
+// losers is the default policy. Cancelling a request of HTTP/1 costs its connection, so
+// a loser may go on for as long as it took to send the hedge; it is unlikely to be
+// there before that, and a limit full of losers helps nobody. In HTTP/2 and above a
+// stream is cancelled alone.
+func (x *group) losers(delay time.Duration) hedgedlimit.LoserPolicy {
+	if x.protocol.Load() >= 2 {
+		return hedgedlimit.Cancel()
+	}
+	if delay <= 0 {
+		delay = defaultDrain
+	}
+	return hedgedlimit.Drain(min(delay, maxDrain))
+}
+
+// key is what the group of a request is found by. It calls the user's function.
+func (g *groups) key(r *http.Request) string {
+	if f := g.options.limitBy; f != nil {
+		if key := f(r); key != "" {
+			return bounded(key)
+		}
+	}
+	return bounded(strings.ToLower(r.URL.Host))
+}
+
+// bounded returns a key that takes little room: a long one is cut off, and told from
+// others that begin like it by a hash of the whole.
+func bounded(key string) string {
+	if len(key) <= maxKey {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return strings.ToValidUTF8(key[:maxKey-1-hex.EncodedLen(len(sum))], "") + "#" + hex.EncodeToString(sum[:])
+}
+
+// enter returns the group for a call that begins; leave must follow. It returns
+// limiter.ErrClosed after close, or the error of the user's configuration.
+func (g *groups) enter(name string) (*group, error) {
+	found, err := g.find(name, nil)
+	if found != nil || err != nil {
+		return found, err
+	}
+	fresh, err := g.build(name)
+	if err != nil {
+		return nil, err
+	}
+	return g.find(name, fresh)
+}
+
+// find returns the group of that name, or the one to use in its stead. If there is
+// none but there is room, it puts fresh there, or returns nil if that is nil.
+func (g *groups) find(name string, fresh *group) (*group, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, limiter.ErrClosed
+	}
+	found := g.shared
+	if found == nil {
+		found = g.byName[name]
+	}
+	switch {
+	case found != nil:
+	case len(g.byName) >= g.max && g.idleLocked() == nil:
+		g.overflowed++
+		found = g.overflow
+	case fresh == nil:
+		return nil, nil
+	default:
+		if len(g.byName) >= g.max {
+			g.dropLocked(g.idleLocked())
+		}
+		fresh.element = g.recent.PushFront(fresh)
+		g.byName[name] = fresh
+		found = fresh
+	}
+	found.calls++
+	if found.element != nil {
+		g.recent.MoveToFront(found.element)
+	}
+	return found, nil
+}
+
+// leave ends a call of the group. Attempts of it may still hold permits.
+func (g *groups) leave(x *group) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x.calls--
+}
+
+// idleLocked returns the idle group that was used least lately, or nil. g.mu must
+// be held, so that no call can enter the group until it is dropped.
+func (g *groups) idleLocked() *group {
+	for e := g.recent.Back(); e != nil; e = e.Prev() {
+		// Without a call nobody can take a permit, only give one back.
+		if x := e.Value.(*group); x.calls == 0 && x.hedger.Limiter().InFlight() == 0 {
+			return x
+		}
+	}
+	return nil
+}
+
+// dropLocked forgets a group. g.mu must be held.
+func (g *groups) dropLocked(x *group) {
+	g.recent.Remove(x.element)
+	delete(g.byName, x.name)
+	g.dropped++
+}
+
+// snapshot returns the groups, the one used last first, and the counts.
+func (g *groups) snapshot() (all []*group, overflowed, dropped uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shared != nil {
+		return []*group{g.shared}, 0, 0
+	}
+	for e := g.recent.Front(); e != nil; e = e.Next() {
+		all = append(all, e.Value.(*group))
+	}
+	return all, g.overflowed, g.dropped
+}
+
+// close lets no call enter any more.
+func (g *groups) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
