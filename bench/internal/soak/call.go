@@ -79,7 +79,7 @@ const (
 )
 
 // call makes one call and reports how it ended. Wrong is what must not happen.
-func (r *run) call(to *target, k kind, random *rand.Rand) (how end, wrong error) {
+func (r *run) call(through http.RoundTripper, to *target, k kind, random *rand.Rand) (how end, wrong error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	defer func() {
@@ -98,7 +98,7 @@ func (r *run) call(to *target, k kind, random *rand.Rand) (how end, wrong error)
 		timer := time.AfterFunc(time.Duration(random.Int64N(int64(maxPatience))), cancel)
 		defer timer.Stop()
 	}
-	answer, err := r.transport.RoundTrip(request)
+	answer, err := through.RoundTrip(request)
 	switch {
 	case errors.Is(err, limiter.ErrLimitExceeded):
 		return refused, nil

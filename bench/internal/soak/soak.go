@@ -11,12 +11,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/gradient"
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/limiter"
 )
 
 // overload is how often a server is called, as a multiple of what it can answer.
 const overload = 2
+
+// eagerLimit is the limit of the eager transport for each server: above what they can take.
+const eagerLimit = 64
 
 // Config says how to soak.
 type Config struct {
@@ -74,11 +79,11 @@ type target struct {
 
 // run is one soak.
 type run struct {
-	config    Config
-	base      *base
-	transport *httpmw.Transport
-	targets   []*target
-	began     time.Time
+	config     Config
+	base       *base
+	transports []*httpmw.Transport // of which each call uses one
+	targets    []*target
+	began      time.Time
 
 	callers sync.WaitGroup
 	calls   atomic.Uint64
@@ -125,12 +130,12 @@ func Run(ctx context.Context, config Config) (Result, error) {
 		inner[t.server.url] = &http.Transport{MaxIdleConnsPerHost: 64, Protocols: t.server.http.Protocols}
 	}
 	r.base = &base{inner: inner}
-	var err error
-	if r.transport, err = httpmw.NewTransport(r.base, httpmw.WithConfig(func(_ string, c *hedgedlimit.Config) error {
-		c.OnPanic = func(any, []byte) {} // planned; the callers see it
-		return nil
-	})); err != nil {
-		return Result{}, err
+	for _, configure := range []func(string, *hedgedlimit.Config) error{byDefault, eagerly} {
+		t, err := httpmw.NewTransport(r.base, httpmw.WithConfig(configure))
+		if err != nil {
+			return Result{}, err
+		}
+		r.transports = append(r.transports, t)
 	}
 	r.began = time.Now()
 	interrupted := r.load(ctx)
@@ -143,9 +148,29 @@ func Run(ctx context.Context, config Config) (Result, error) {
 	}
 	result.FirstHeap, result.LastHeap = r.judgeHeap()
 	r.drain(inner, goroutines)
-	r.judgeLoad(interrupted)
+	r.judgeLoad(result.Last, interrupted)
 	result.Wrong = r.wrong
 	return result, nil
+}
+
+// byDefault changes nothing that matters. Under so much load its gates let no hedge through.
+func byDefault(_ string, c *hedgedlimit.Config) error {
+	c.OnPanic = func(any, []byte) {} // planned; the callers see it
+	return nil
+}
+
+// eagerly sends many hedges, whatever the load, so that there are losers.
+func eagerly(host string, c *hedgedlimit.Config) error {
+	algorithm, err := gradient.NewFixed(eagerLimit)
+	if err != nil {
+		return err
+	}
+	if c.Limiter, err = limiter.New(limiter.Config{Name: host, Algorithm: algorithm}); err != nil {
+		return err
+	}
+	c.MaxAttempts, c.Delay = 3, hedgedlimit.Fixed(meanService)
+	c.Gates, c.Budget = hedgedlimit.NoGates, hedgedlimit.Unlimited
+	return byDefault(host, c)
 }
 
 // byHost is a transport for each server, since a transport that speaks both would speak
@@ -207,11 +232,12 @@ func (r *run) load(ctx context.Context) (interrupted bool) {
 // begin begins a call, in a goroutine of its own.
 func (r *run) begin(k kind, random *rand.Rand) {
 	n := random.IntN(len(r.targets))
+	through := r.transports[random.IntN(len(r.transports))]
 	own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64())) //nolint:gosec // as above
 	r.calls.Add(1)
 	r.kinds[k].Add(1)
 	r.callers.Go(func() {
-		how, wrong := r.call(r.targets[n], k, own)
+		how, wrong := r.call(through, r.targets[n], k, own)
 		r.ends[how].Add(1)
 		if how == answered {
 			r.good[n].Add(1)
@@ -248,11 +274,13 @@ func (r *run) snapshot() Snapshot {
 		Panicked:   r.ends[panicked].Load(),
 		Goroutines: runtime.NumGoroutine(),
 	}
-	stats := r.transport.Stats()
-	s.LostBodies = stats.LostBodies
-	for _, h := range stats.Hosts {
-		s.InFlight += h.Limiter.Ledger.InFlight
-		s.Hedged += h.Hedging.Hedged
+	for _, t := range r.transports {
+		stats := t.Stats()
+		s.LostBodies += stats.LostBodies
+		for _, h := range stats.Hosts {
+			s.InFlight += h.Limiter.Ledger.InFlight
+			s.Hedged += h.Hedging.Hedged
+		}
 	}
 	if n := len(r.heaps); n > 0 {
 		s.Heap = r.heaps[n-1]

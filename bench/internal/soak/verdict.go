@@ -28,9 +28,11 @@ const (
 func (r *run) drain(inner byHost, goroutines int) {
 	deadline := time.Now().Add(r.config.drain)
 	left := func() (permits, waiting int) {
-		for _, h := range r.transport.Stats().Hosts {
-			permits += h.Limiter.Ledger.InFlight
-			waiting += h.Limiter.Ledger.Waiting
+		for _, t := range r.transports {
+			for _, h := range t.Stats().Hosts {
+				permits += h.Limiter.Ledger.InFlight
+				waiting += h.Limiter.Ledger.Waiting
+			}
 		}
 		return permits, waiting
 	}
@@ -53,8 +55,10 @@ func (r *run) drain(inner byHost, goroutines int) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	if err := r.transport.Close(ctx); err != nil {
-		r.tell("the transport cannot be closed: %v", err)
+	for _, t := range r.transports {
+		if err := t.Close(ctx); err != nil {
+			r.tell("a transport cannot be closed: %v", err)
+		}
 	}
 	for _, t := range inner {
 		t.CloseIdleConnections()
@@ -86,7 +90,7 @@ func (r *run) judgeHeap() (first, last uint64) {
 }
 
 // judgeLoad tells if the run was no soak: calls were not answered, or not refused.
-func (r *run) judgeLoad(interrupted bool) {
+func (r *run) judgeLoad(last Snapshot, interrupted bool) {
 	if interrupted {
 		return // it may have been an instant
 	}
@@ -94,6 +98,9 @@ func (r *run) judgeLoad(interrupted bool) {
 		if r.good[n].Load() == 0 {
 			r.tell("no call was answered over %s", t.name)
 		}
+	}
+	if last.Hedged == 0 {
+		r.tell("no call was hedged")
 	}
 	if r.ends[refused].Load()+r.ends[failed].Load() == 0 {
 		r.tell("at %d × the capacity no call was refused by anybody", overload)
