@@ -28,6 +28,7 @@ const kindHeader = "X-Soak-Kind"
 // server answers as the kind of a request says, with a bounded number at once.
 type server struct {
 	slots chan struct{}
+	long  []byte // the body of a long answer; made once, since it would be most of the heap
 	http  http.Server
 	url   string
 	ended chan struct{} // closed when Serve has returned
@@ -39,7 +40,7 @@ func newServer(capacity int, protocols *http.Protocols) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{slots: make(chan struct{}, capacity), url: "http://" + listener.Addr().String(), ended: make(chan struct{})}
+	s := &server{slots: make(chan struct{}, capacity), long: make([]byte, longBody), url: "http://" + listener.Addr().String(), ended: make(chan struct{})}
 	s.http = http.Server{Handler: s, Protocols: protocols}
 	go func() {
 		defer close(s.ended)
@@ -96,7 +97,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	case closedEarly, droppedLong:
-		_, _ = w.Write(make([]byte, longBody))
+		_, _ = w.Write(s.long)
 	default:
 		_, _ = w.Write(make([]byte, 1024))
 	}

@@ -38,7 +38,7 @@ type Config struct {
 	Every    time.Duration
 
 	drain time.Duration // 0 is drainTime
-	kept  bool          // keep a body open, to see that the verdict tells
+	keep  bool          // keep a body open, to see that the verdict tells
 }
 
 // Snapshot is what has happened so far.
@@ -206,7 +206,7 @@ func (r *run) load(ctx context.Context) (interrupted bool) {
 	next := time.NewTimer(0)
 	defer next.Stop()
 	due := time.Now()
-	if r.config.kept {
+	if r.config.keep {
 		r.begin(kept, random)
 	}
 	for {
