@@ -1,11 +1,12 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench sim hedge bench-ledger bench-limiter mutants fuzz stress long
+.PHONY: check check-deep test race fmt bench sim hedge soak bench-ledger bench-limiter bench-http mutants fuzz stress long interop
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
 CHECKS ?= 20000
 STRESS ?= 60s
+SOAK ?= 10m
 
 check:
 	.ci/run
@@ -32,6 +33,11 @@ sim:
 hedge:
 	go run ./bench hedge -policy all -limit all -report out/hedging
 
+# Ten minutes of overload, aborts, resets and lost bodies through the transport of httpmw: it
+# exits with 1 if a permit, a body, a goroutine or memory stays behind.
+soak:
+	go run ./bench soak -time $(SOAK)
+
 # The ledger beside its rivals, medians of ten: the tables of permit/BENCHMARKS.md.
 bench-ledger:
 	go test -run '^$$' -bench 'Fixed|Held|Sampled|Refusal|HandOff' -benchtime 200ms -count 10 ./permit > ledger.txt
@@ -44,7 +50,17 @@ bench-limiter:
 	go test -run '^$$' -bench 'AcquireRelease|Refusal|Window' -benchtime 200ms -count 10 ./limiter > limiter.txt
 	go run $(BENCHSTAT) -col /impl limiter.txt
 
-check-deep: mutants fuzz stress long
+# An HTTP call beside its rivals, medians of ten rounds that take turns: the tables of
+# httpmw/BENCHMARKS.md.
+bench-http:
+	go test -c -o bench-http.test ./bench
+	: > http.txt
+	for round in 1 2 3 4 5 6 7 8 9 10; do \
+		./bench-http.test -test.run '^$$' -test.bench '^BenchmarkHTTP$$' -test.benchtime 200ms >> http.txt || exit 1; \
+	done
+	go run $(BENCHSTAT) -col /impl http.txt
+
+check-deep: mutants fuzz stress long interop
 	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./proptest
 
 # Every planted fault must be caught by a test. Before that, the ledger's tests must pass
@@ -62,3 +78,8 @@ stress:
 # The hedge rate over 200,000 calls and more a row, and the fan-out over 500,000.
 long:
 	HOLDFAST_LONG=1 go test -v -run 'ShareOfHedged|FanOut' ./hedgedlimit
+
+# The HTTP middleware beside nginx, curl and Python's websockets, which are installed by apt
+# where they are missing.
+interop:
+	httpmw/interop/nginx.sh

@@ -30,6 +30,8 @@ var policy = map[string][]string{
 	"internal/shed": {},
 	// A program that plants faults and runs the tests; it needs nothing.
 	"proptest/mutants": {},
+	// Tests alone, beside programs that were not written here.
+	"httpmw/interop": {},
 }
 
 // testPolicy is what test files may import besides.

@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/cristalhq/hedgedhttp v0.9.2
 	github.com/failsafe-go/failsafe-go v0.9.7
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	golang.org/x/sync v0.22.0

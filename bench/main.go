@@ -36,6 +36,14 @@
 // idle to overloaded, beside no hedging and the ways in which it is usually done, and tells
 // whether it ever made anything worse.
 //
+// # Soak
+//
+//	go run ./bench soak
+//
+// keeps the transport for ten minutes under an overload of everything that goes wrong with
+// HTTP (package soak), and tells then whether a permit, a body, a goroutine or memory has
+// stayed behind. Interrupted, it judges what there was and exits with 1.
+//
 // Exit codes: 0, 1 if the run failed or a law was broken, 2 for bad flags, 3 if a
 // simulation ended well and the limit missed a target, 130 after Ctrl-C, when what
 // was finished is printed.
@@ -79,6 +87,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return simulate(ctx, args[1:], stdout, stderr)
 		case "hedge":
 			return hedge(ctx, args[1:], stdout, stderr)
+		case "soak":
+			return soakTransport(ctx, args[1:], stdout, stderr)
 		}
 	}
 	o, err := parseFlags(args, stderr)

@@ -127,8 +127,7 @@ func (c *call) judge(ctx, parent context.Context, a hedgedlimit.Attempt, r *http
 		}
 		return nil, broken
 	}
-	c.wrapResponse(ctx, r, w)
-	return r, nil
+	return c.wrapResponse(ctx, r, w), nil
 }
 
 // nameRequest makes the answer refer to the request that was asked for, as it does

@@ -23,6 +23,10 @@ type work struct {
 	// parts is atomic. Invariant: it starts at 1, never rises from 0, and the
 	// hold is released exactly when it becomes 0.
 	parts atomic.Int32
+
+	// response is the body of the answer, if that is a part. It is here, and not an
+	// allocation of its own, since every attempt that is answered has one.
+	response body
 }
 
 // begin starts one more part. It returns false, and starts none, if the work has
@@ -58,10 +62,31 @@ type body struct {
 	ended atomic.Bool     // Invariant: it becomes true once, and then the part has ended.
 }
 
-func (b *body) end() {
-	if b.ended.CompareAndSwap(false, true) {
+// end ends the part, and reports whether it had not ended before.
+func (b *body) end() bool {
+	first := b.ended.CompareAndSwap(false, true)
+	if first {
 		b.work.end()
 	}
+	return first
+}
+
+// wrapper is what the wrappers of all bodies have in common.
+type wrapper struct {
+	*body
+	watch *watch // written by whoever ends the part, once; nobody reads it besides
+}
+
+// wrapped returns a wrapper of b that is not to be lost unseen.
+func (b *body) wrapped() wrapper { return wrapper{b, b.lost.watch(b)} }
+
+func (w *wrapper) end() bool {
+	first := w.body.end()
+	if first {
+		w.lost.unwatch(w.watch)
+		w.watch = nil // another body's from here on
+	}
+	return first
 }
 
 // responseBody is the body of a response as its caller sees it. The part ends at
@@ -69,12 +94,18 @@ func (b *body) end() {
 // and errors on unchanged. It is as safe for concurrent use as the body inside.
 //
 // It has no WriteTo: one that hid the end of the body would keep the permit.
-type responseBody struct{ *body }
+type responseBody struct {
+	wrapper
+	answer *http.Response // the base's
+	shown  *http.Response // the caller's copy of it
+}
 
 func (r *responseBody) Read(p []byte) (int, error) {
 	n, err := r.inner.Read(p)
-	if err != nil {
-		r.end()
+	if err != nil && r.end() && err == io.EOF && r.shown.Trailer == nil {
+		// The base has written the trailers into its own response by now. If there
+		// were announced ones, both have the same map.
+		r.shown.Trailer = r.answer.Trailer
 	}
 	runtime.KeepAlive(r) // not lost while it is being read
 	return n, err
@@ -89,7 +120,7 @@ func (r *responseBody) Close() error {
 // tunnel is the body of a 101 answer: a connection in both directions. Only Close
 // ends it, since the end of one direction is not the end of the other.
 type tunnel struct {
-	*body
+	wrapper
 	writer io.Writer
 }
 
@@ -109,30 +140,32 @@ func (t *tunnel) Close() error {
 	return t.inner.Close()
 }
 
-// wrapResponse puts a body that ends a part in the place of r.Body, if there is
-// anything to wait for. It must be called before the round trip's part ends.
+// wrapResponse returns the response for the caller: a copy, with a body that ends a part,
+// if there is anything to wait for, and else r. It must be called before the round trip's
+// part ends.
 //
-// The response is changed in place and not copied: net/http writes the trailers
-// into the one that it returned.
-func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) {
+// It is a copy, since net/http refers to the response that it returned until its body has
+// ended. With the wrapper in that one, a body that the caller has lost would never be
+// garbage, and its permit never come back.
+func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *http.Response {
 	if bodiless(r, c.method) {
-		return
+		return r
 	}
 	if b, ok := r.Body.(*refilled); ok && b.err != nil {
-		return // Its end, or its error, has been seen: the rest is in memory.
+		return r // Its end, or its error, has been seen: the rest is in memory.
 	}
 	w.begin() // cannot fail: the round trip has not ended
-	b := &body{inner: r.Body, work: w, lost: &c.transport.lost, ctx: ctx}
+	b := &w.response
+	b.inner, b.work, b.lost, b.ctx = r.Body, w, &c.transport.lost, ctx
 	b.about = LostBody{Host: c.key, Method: c.method, StatusCode: r.StatusCode}
+	shown := new(http.Response)
+	*shown = *r
 	if writer, ok := r.Body.(io.Writer); ok && r.StatusCode == http.StatusSwitchingProtocols {
-		t := &tunnel{body: b, writer: writer}
-		runtime.AddCleanup(t, (*body).report, b)
-		r.Body = t
-		return
+		shown.Body = &tunnel{b.wrapped(), writer}
+		return shown
 	}
-	rb := &responseBody{body: b}
-	runtime.AddCleanup(rb, (*body).report, b)
-	r.Body = rb
+	shown.Body = &responseBody{wrapper: b.wrapped(), answer: r, shown: shown}
+	return shown
 }
 
 // bodiless reports whether an answer has no body to wait for, whatever its headers say.
@@ -144,7 +177,7 @@ func bodiless(r *http.Response, method string) bool {
 // requestBody is the body of one attempt's request as the base sees it. The part
 // ends when it has been closed; the body inside is closed once.
 type requestBody struct {
-	*body
+	wrapper
 	close func() error
 }
 
@@ -156,13 +189,13 @@ func (c *call) newRequestBody(inner io.ReadCloser, w *work) io.ReadCloser {
 	}
 	b := &body{inner: inner, work: w, lost: &c.transport.lost}
 	b.about = LostBody{Host: c.key, Method: c.method, Request: true}
-	r := &requestBody{body: b, close: sync.OnceValue(func() error {
-		defer b.end()
-		return b.inner.Close()
-	})}
 	// A base that forgets to close the body, as test doubles do, would keep the
 	// permit for ever. What nobody refers to, nobody reads.
-	runtime.AddCleanup(r, (*body).report, b)
+	r := &requestBody{wrapper: b.wrapped()}
+	r.close = sync.OnceValue(func() error {
+		defer r.end()
+		return r.inner.Close()
+	})
 	return r
 }
 

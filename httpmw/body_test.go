@@ -295,3 +295,44 @@ func TestLostBodies(t *testing.T) {
 	}
 	probe(t, l)
 }
+
+// What finds a lost body is used for another one when its own has ended: a caller who
+// keeps responses that have ended hides no lost one by that, and none that has ended is
+// taken for lost.
+func TestKeptResponsesHideNoLostBody(t *testing.T) {
+	l := fixed(t, 1, 0)
+	f := &fake{scripts: []script{{body: "body"}}}
+	base := roundTripper(func(r *http.Request) (*http.Response, error) {
+		answer, err := f.RoundTrip(r)
+		f.requests[len(f.requests)-1] = nil // which would refer to the response's owner
+		return answer, err
+	})
+	tr := transport(t, base, httpmw.WithHedger(hedged(t, l, time.Hour, hedgedlimit.Cancel())))
+	var kept []*http.Response
+	for range 20 { // a pool may have forgotten some
+		r, err := tr.RoundTrip(get(t.Context(), t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // it is in memory
+		kept = append(kept, r)
+	}
+	func() {
+		if _, err := tr.RoundTrip(get(t.Context(), t)); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	eventually(t, "the lost body is closed", func() bool {
+		runtime.GC()
+		return tr.Stats().LostBodies > 0 && l.InFlight() == 0
+	})
+	kept[0].Body.Close()
+	kept = nil
+	for range 3 {
+		runtime.GC()
+	}
+	if n := tr.Stats().LostBodies; n != 1 {
+		t.Errorf("%d bodies are lost, want 1", n)
+	}
+	probe(t, l)
+}

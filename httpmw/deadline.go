@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TimeoutHeader is the header that DeadlineFraction sends and DeadlineFromHeader reads:
-// how many milliseconds the client will wait for the answer from now on.
+// TimeoutHeader is the header that DeadlineFraction sends and DeadlineFromHeader reads: how
+// many whole milliseconds the server has for its answer.
 const TimeoutHeader = "X-Request-Timeout-Ms"
 
 // tighten returns the context of an attempt with an earlier deadline, if the options say

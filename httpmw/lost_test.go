@@ -3,6 +3,7 @@ package httpmw_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/httpmw"
 )
 
@@ -71,4 +73,29 @@ func TestLostBodiesAreReported(t *testing.T) {
 		t.Errorf("reported %q, want %q", lost, want)
 	}
 	probe(t, l)
+}
+
+// net/http refers to its responses while their bodies have not ended. A body that the
+// caller has dropped is found all the same, on both protocols, whether the answer has come
+// to its end on the wire or its sender is stuck.
+func TestBodiesLostOnSocketsAreFound(t *testing.T) {
+	const long = 8 << 20 // more than the buffers below hold
+	for _, size := range []int{5, long} {
+		protocols(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, size)) // the client goes away
+		}), func(t *testing.T, server *httptest.Server, base *http.Transport) {
+			l := fixed(t, 1, 0)
+			tr := transport(t, base, httpmw.WithHedger(hedged(t, l, time.Hour, hedgedlimit.Cancel())))
+			func() {
+				if _, err := tr.RoundTrip(request(t, http.MethodGet, server.URL, nil)); err != nil {
+					t.Fatal(err)
+				}
+			}()
+			defer server.CloseClientConnections() // else a failure would wait for the handler
+			eventually(t, "the lost body is closed", func() bool {
+				runtime.GC()
+				return tr.Stats().LostBodies == 1 && l.InFlight() == 0
+			})
+		})
+	}
 }

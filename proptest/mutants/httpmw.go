@@ -9,7 +9,7 @@ var httpmwFaults = []fault{
 	},
 	{
 		name: "the end of a response body does not end it", law: "L2", file: "httpmw/body.go",
-		old: "	if err != nil {\n		r.end()\n	}\n", new: "",
+		old: "	if err != nil && r.end() && err == io.EOF", new: "	if err == io.EOF",
 	},
 	{
 		name: "closing a response body does not end it", law: "L2", file: "httpmw/body.go",
@@ -21,7 +21,7 @@ var httpmwFaults = []fault{
 	},
 	{
 		name: "a body can end twice", law: "L2", file: "httpmw/body.go",
-		old: "	if b.ended.CompareAndSwap(false, true) {\n", new: "	{\n",
+		old: "	first := b.ended.CompareAndSwap(false, true)\n", new: "	first := true\n",
 	},
 	{
 		name: "a request body is not counted", law: "L1", file: "httpmw/body.go",

@@ -39,8 +39,8 @@ type fault struct {
 }
 
 func allFaults() []fault {
-	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults, httpmwFaults, handlerFaults,
-		hedgingFaults, learningFaults, gradientFaults)
+	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults,
+		httpmwFaults, lostBodyFaults, handlerFaults, hedgingFaults, learningFaults, gradientFaults)
 }
 
 // A result is what became of one fault.
