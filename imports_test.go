@@ -26,6 +26,8 @@ var policy = map[string][]string{
 	"httpmw":      {"permit", "gradient", "limiter", "hedgedlimit"},
 	"promlimit":   {"permit", "limiter", "hedgedlimit", "github.com/prometheus/client_golang/prometheus"},
 	"proptest":    {"permit", "gradient", "limiter", "hedgedlimit", "pgregory.net/rapid"},
+	// For tests that run HTTP in a bubble.
+	"internal/memnet": {},
 	// A program that plants faults and runs the tests; it needs nothing.
 	"proptest/mutants": {},
 }
