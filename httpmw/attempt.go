@@ -91,8 +91,7 @@ func (c *call) attempt(ctx context.Context, a hedgedlimit.Attempt) (*http.Respon
 		return nil, keep(ctx, r)
 	}
 	w.outcome = outcome(r.StatusCode)
-	wrapResponse(ctx, r, c.method, w, &c.transport.lost)
-	return r, nil
+	return wrapResponse(ctx, r, c.method, w, &c.transport.lost), nil
 }
 
 // prepare makes the request of attempt number n. On error the base must not be

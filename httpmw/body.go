@@ -70,11 +70,20 @@ func (b *body) end() {
 // and errors on unchanged. It is as safe for concurrent use as the body inside.
 //
 // It has no WriteTo: one that hid the end of the body would keep the permit.
-type responseBody struct{ *body }
+type responseBody struct {
+	*body
+	base     *http.Response // the one that the base has returned
+	caller   *http.Response // the copy that the caller has
+	trailers sync.Once      // copies them; a second Read at the end waits for it
+}
 
 func (r *responseBody) Read(p []byte) (int, error) {
 	n, err := r.inner.Read(p)
 	if err != nil {
+		if err == io.EOF {
+			// net/http puts the trailers there before it returns the end.
+			r.trailers.Do(func() { r.caller.Trailer = r.base.Trailer })
+		}
 		r.end()
 	}
 	runtime.KeepAlive(r) // not lost while it is being read
@@ -110,26 +119,30 @@ func (t *tunnel) Close() error {
 	return t.inner.Close()
 }
 
-// wrapResponse puts a body that ends a part in the place of r.Body, if there is
-// anything to wait for. It must be called before the round trip's part ends.
+// wrapResponse returns r with a body that ends a part in the place of r.Body, if there
+// is anything to wait for. It must be called before the round trip's part ends.
 //
-// The response is changed in place and not copied: net/http writes the trailers
-// into the one that it returned.
-func wrapResponse(ctx context.Context, r *http.Response, method string, w *work, lost *lostBodies) {
+// It returns a copy and leaves r alone. The bodies of net/http refer to the response
+// that they came with, for its trailers; if the wrapper stood in that one, the body
+// inside would keep it from becoming garbage, and its loss would never be seen.
+func wrapResponse(ctx context.Context, r *http.Response, method string, w *work, lost *lostBodies) *http.Response {
 	if r.Body == nil || r.Body == http.NoBody || bodiless(method, r.StatusCode) {
-		return
+		return r
 	}
 	w.begin() // cannot fail: the round trip has not ended
 	b := &body{inner: r.Body, work: w, lost: lost, ctx: ctx}
+	wrapped := new(http.Response)
+	*wrapped = *r
 	if writer, ok := r.Body.(io.Writer); ok && r.StatusCode == http.StatusSwitchingProtocols {
 		t := &tunnel{body: b, writer: writer}
 		runtime.AddCleanup(t, (*body).report, b)
-		r.Body = t
-		return
+		wrapped.Body = t
+		return wrapped
 	}
-	rb := &responseBody{body: b}
+	rb := &responseBody{body: b, base: r, caller: wrapped}
 	runtime.AddCleanup(rb, (*body).report, b)
-	r.Body = rb
+	wrapped.Body = rb
+	return wrapped
 }
 
 // bodiless reports whether an answer has no body whatever its headers say.
