@@ -55,8 +55,9 @@ func (d *deaf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "done")
 }
 
-// dialled counts the connections of a base.
+// dialled counts the connections of a base, which is to keep all that the limit needs.
 func (d *deaf) dialled(base *http.Transport) {
+	base.MaxIdleConnsPerHost = deafLimit
 	dial := base.DialContext
 	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		d.opened.Add(1)
@@ -138,7 +139,6 @@ func TestDeafServerIsNotOverrunOnSockets(t *testing.T) {
 					d := new(deaf)
 					current.Store(d)
 					base := base.Clone()
-					base.MaxIdleConnsPerHost = deafLimit
 					d.dialled(base)
 					defer base.CloseIdleConnections()
 					l := fixed(t, deafLimit, limiter.Unbounded)
