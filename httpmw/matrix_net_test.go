@@ -26,29 +26,33 @@ type network struct {
 // test calls start.
 func inBubbles(t *testing.T, test func(t *testing.T, n *network)) {
 	t.Helper()
-	identity() // makes sockets, which have no place in a bubble
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
-		t.Run(protocol, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := &network{
-					server: &http.Server{Protocols: new(http.Protocols), TLSConfig: identity().server.Clone()},
-					base:   &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: identity().client.Clone()},
-				}
-				n.server.Protocols.SetHTTP1(protocol == "HTTP/1.1")
-				n.server.Protocols.SetHTTP2(protocol == "HTTP/2.0")
-				*n.base.Protocols = *n.server.Protocols
-				n.listener = memnet.Listen()
-				n.base.DialContext = n.listener.DialContext
-				n.served = make(chan error, 1)
-				test(t, n)
-				n.base.CloseIdleConnections()
-				_ = n.server.Close()
-				if err := <-n.served; !errors.Is(err, http.ErrServerClosed) {
-					t.Errorf("Serve returned %v", err)
-				}
-			})
-		})
+		t.Run(protocol, func(t *testing.T) { inBubble(t, protocol, test) })
 	}
+}
+
+// inBubble does so over one of the two.
+func inBubble(t *testing.T, protocol string, test func(t *testing.T, n *network)) {
+	t.Helper()
+	identity() // makes sockets, which have no place in a bubble
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{
+			server:   &http.Server{Protocols: new(http.Protocols), TLSConfig: identity().server.Clone()},
+			listener: memnet.Listen(),
+			base:     &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: identity().client.Clone()},
+			served:   make(chan error, 1),
+		}
+		n.server.Protocols.SetHTTP1(protocol == "HTTP/1.1")
+		n.server.Protocols.SetHTTP2(protocol == "HTTP/2.0")
+		*n.base.Protocols = *n.server.Protocols
+		n.base.DialContext = n.listener.DialContext
+		test(t, n)
+		n.base.CloseIdleConnections()
+		_ = n.server.Close()
+		if err := <-n.served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("Serve returned %v", err)
+		}
+	})
 }
 
 // start lets the server serve, and returns its URL.
