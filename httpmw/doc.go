@@ -73,6 +73,17 @@
 // it is cancelled. The caller never waits for it; it keeps its permit until its
 // work has ended.
 //
+// # Streams of HTTP/2
+//
+// An HTTP/2 server says how many requests one connection may carry at once, which is a
+// limit below this one that nobody sees. When it is reached, net/http opens another
+// connection, or waits if http.HTTP2Config.StrictMaxConcurrentRequests is set. Then a
+// hedge waits for the attempt that it is to overtake, the wait is learnt as the host's
+// latency, and with more requests at once than streams net/http may stand still for good
+// (golang/go#70809). So with strict limits keep Max of the algorithm at the number of
+// streams or below. In any case a hedge on the connection of the first attempt shares
+// what befalls that connection; PickTarget sends it elsewhere.
+//
 // # What an attempt gets
 //
 // Each attempt gets a deep copy of the request and its own body. Request.Host is
