@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -126,7 +127,7 @@ func (t *tunnel) Close() error {
 // that they came with, for its trailers; if the wrapper stood in that one, the body
 // inside would keep it from becoming garbage, and its loss would never be seen.
 func wrapResponse(ctx context.Context, r *http.Response, method string, w *work, lost *lostBodies) *http.Response {
-	if r.Body == nil || r.Body == http.NoBody || bodiless(method, r.StatusCode) {
+	if r.Body == nil || bodiless(method, r) {
 		return r
 	}
 	w.begin() // cannot fail: the round trip has not ended
@@ -145,9 +146,18 @@ func wrapResponse(ctx context.Context, r *http.Response, method string, w *work,
 	return wrapped
 }
 
-// bodiless reports whether an answer has no body whatever its headers say.
-func bodiless(method string, status int) bool {
-	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
+// bodiless reports whether there is nothing to wait for in the body of an answer: it
+// has none whatever its headers say, or the one it has is empty.
+func bodiless(method string, r *http.Response) bool {
+	switch {
+	case method == http.MethodHead, r.StatusCode == http.StatusNoContent, r.StatusCode == http.StatusNotModified:
+		return true
+	case r.Body == http.NoBody:
+		return true
+	}
+	// Over HTTP/2 net/http has an empty body of its own, without a name here. Like
+	// NoBody it is a type without state, which can hold neither bytes nor a stream.
+	return r.ContentLength == 0 && reflect.TypeOf(r.Body).Size() == 0
 }
 
 // requestBody is the body of one attempt's request as the base sees it. The part
