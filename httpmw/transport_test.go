@@ -302,8 +302,8 @@ func TestCloseLeavesGivenHedger(t *testing.T) {
 	probe(t, l)
 }
 
-// http.Client works as without us: redirects are calls of their own, gzip is
-// decoded, and a time-out cuts the body.
+// http.Client works as without us: redirects are calls of their own, and a time-out
+// cuts the body.
 func TestClient(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/from", http.RedirectHandler("/to", http.StatusTemporaryRedirect))
