@@ -117,6 +117,7 @@ func TestLargeBodyEndsOnSockets(t *testing.T) {
 				t.Run("attempt "+winner+" wins", func(t *testing.T) {
 					both := newRace(winner, row.handler)
 					protocols(t, both, func(t *testing.T, server *httptest.Server, base *http.Transport) {
+						defer server.CloseClientConnections() // ends the handler of a body that a failure left open
 						l := fixed(t, 2, 0)
 						tr := transport(t, base, httpmw.WithAttemptHeader(), httpmw.WithHedger(hedged(t, l, 0, hedgedlimit.Cancel())))
 						func() {
