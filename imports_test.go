@@ -28,6 +28,8 @@ var policy = map[string][]string{
 	"proptest":    {"permit", "gradient", "limiter", "hedgedlimit", "pgregory.net/rapid"},
 	// What the servers of httpmw and grpcmw share.
 	"internal/shed": {},
+	// For tests that run HTTP in a bubble.
+	"internal/memnet": {},
 	// A program that plants faults and runs the tests; it needs nothing.
 	"proptest/mutants": {},
 	// Tests alone, beside programs that were not written here.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -168,10 +169,18 @@ func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *htt
 	return shown
 }
 
-// bodiless reports whether an answer has no body to wait for, whatever its headers say.
+// bodiless reports whether there is nothing to wait for in the body of an answer: it
+// has none whatever its headers say, or the one it has is empty.
 func bodiless(r *http.Response, method string) bool {
-	return r.Body == nil || r.Body == http.NoBody ||
-		method == http.MethodHead || r.StatusCode == http.StatusNoContent || r.StatusCode == http.StatusNotModified
+	switch {
+	case method == http.MethodHead, r.StatusCode == http.StatusNoContent, r.StatusCode == http.StatusNotModified:
+		return true
+	case r.Body == nil, r.Body == http.NoBody:
+		return true
+	}
+	// Over HTTP/2 net/http has an empty body of its own, without a name here. Like
+	// NoBody it is a type without state, which can hold neither bytes nor a stream.
+	return r.ContentLength == 0 && reflect.TypeOf(r.Body).Size() == 0
 }
 
 // requestBody is the body of one attempt's request as the base sees it. The part

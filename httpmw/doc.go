@@ -101,6 +101,17 @@
 // them at once, and then thinks, is never hedged so: DelayFrom(FirstByte) waits for the
 // body to begin.
 //
+// # Streams of HTTP/2
+//
+// An HTTP/2 server says how many requests one connection may carry at once, which is a
+// limit below this one that nobody sees. When it is reached, net/http opens another
+// connection, or waits if http.HTTP2Config.StrictMaxConcurrentRequests is set. Then a
+// hedge waits for the attempt that it is to overtake, the wait is learnt as the host's
+// latency, and with more requests at once than streams net/http may stand still for good
+// (golang/go#70809). So with strict limits keep Max of the algorithm at the number of
+// streams or below. In any case a hedge on the connection of the first attempt shares
+// what befalls that connection; PickTarget sends it elsewhere.
+//
 // # What an attempt gets
 //
 // Each attempt gets a deep copy of the request and its own body, and with

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,7 +25,7 @@ import (
 // Field case B41: each attempt sends the same bytes, from a body of its own, and
 // every body is closed once.
 func TestRequestBodies(t *testing.T) {
-	content := bytes.Repeat([]byte("holdfast"), 1<<17)
+	content := bytes.Repeat([]byte("holdfast"), 1<<20) // longer than any buffer below
 	type arrival struct {
 		sum      [sha256.Size]byte
 		length   int64
@@ -74,6 +75,15 @@ func TestRequestBodies(t *testing.T) {
 			run(t, put(first, bodies.open, int64(len(content))), 2, whole)
 			bodies.check(t, 2)
 		})
+		for name, body := range map[string]io.Reader{
+			"bytes.Reader": bytes.NewReader(content), "bytes.Buffer": bytes.NewBuffer(content), "strings.Reader": strings.NewReader(string(content)),
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := request(t, http.MethodPut, server.URL, body)
+				r.Header.Set("Idempotency-Key", "1")
+				run(t, r, 2, whole)
+			})
+		}
 		t.Run("GetBody fails", func(t *testing.T) {
 			bodies := &readers{content: content}
 			first, _ := bodies.open()

@@ -40,7 +40,7 @@ type fault struct {
 
 func allFaults() []fault {
 	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults,
-		httpmwFaults, lostBodyFaults, handlerFaults, hedgingFaults, learningFaults, gradientFaults)
+		httpmwFaults, lostBodyFaults, deafFaults, handlerFaults, hedgingFaults, learningFaults, gradientFaults)
 }
 
 // A result is what became of one fault.
