@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"reflect"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/permit"
@@ -28,6 +27,8 @@ type work struct {
 	// response is the body of the answer, if that is a part. It is here, and not an
 	// allocation of its own, since every attempt that is answered has one.
 	response body
+
+	requests requestBodies // those that the base was given
 }
 
 // begin starts one more part. It returns false, and starts none, if the work has
@@ -46,8 +47,11 @@ func (w *work) begin() bool {
 
 // end ends one part.
 func (w *work) end() {
-	if w.parts.Add(-1) == 0 {
+	switch n := w.parts.Add(-1); {
+	case n == 0:
 		w.release(w.outcome)
+	case n > 0:
+		w.requests.closeForgotten(n)
 	}
 }
 
@@ -60,6 +64,8 @@ type body struct {
 	lost  *lostBodies
 	about LostBody
 	ctx   context.Context // of the attempt; nil for a request body
+	close func() error    // of a request body: closes inner once; nil for others
+	read  atomic.Bool     // of a request body: its Read has been called
 	ended atomic.Bool     // Invariant: it becomes true once, and then the part has ended.
 }
 
@@ -84,10 +90,15 @@ func (b *body) wrapped() wrapper { return wrapper{b, b.lost.watch(b)} }
 func (w *wrapper) end() bool {
 	first := w.body.end()
 	if first {
-		w.lost.unwatch(w.watch)
-		w.watch = nil // another body's from here on
+		w.unwatch()
 	}
 	return first
+}
+
+// unwatch gives the watch back. It is called once.
+func (w *wrapper) unwatch() {
+	w.lost.unwatch(w.watch)
+	w.watch = nil // another body's from here on
 }
 
 // responseBody is the body of a response as its caller sees it. The part ends at
@@ -181,39 +192,4 @@ func bodiless(r *http.Response, method string) bool {
 	// Over HTTP/2 net/http has an empty body of its own, without a name here. Like
 	// NoBody it is a type without state, which can hold neither bytes nor a stream.
 	return r.ContentLength == 0 && reflect.TypeOf(r.Body).Size() == 0
-}
-
-// requestBody is the body of one attempt's request as the base sees it. The part
-// ends when it has been closed; the body inside is closed once.
-type requestBody struct {
-	wrapper
-	close func() error
-}
-
-// newRequestBody wraps inner, and begins a part for it. If the work has ended,
-// nobody counts the body any more, and inner itself is returned.
-func (c *call) newRequestBody(inner io.ReadCloser, w *work) io.ReadCloser {
-	if !w.begin() {
-		return inner
-	}
-	b := &body{inner: inner, work: w, lost: &c.transport.lost}
-	b.about = LostBody{Host: c.key, Method: c.method, Request: true}
-	// A base that forgets to close the body, as test doubles do, would keep the
-	// permit for ever. What nobody refers to, nobody reads.
-	r := &requestBody{wrapper: b.wrapped()}
-	r.close = sync.OnceValue(func() error {
-		defer r.end()
-		return r.inner.Close()
-	})
-	return r
-}
-
-func (r *requestBody) Read(p []byte) (int, error) {
-	defer runtime.KeepAlive(r)
-	return r.inner.Read(p)
-}
-
-func (r *requestBody) Close() error {
-	defer runtime.KeepAlive(r)
-	return r.close()
 }

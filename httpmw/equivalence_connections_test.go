@@ -64,10 +64,10 @@ var connectionRows = []behaviour{
 	{name: "a GET is sent again if the idle connection was closed", only: http1, why: "the close of an idle connection of HTTP/2 is GOAWAY", run: stale(http.MethodGet, nil)},
 	{name: "a POST with a key is sent again if the idle connection was closed", only: http1, why: "the close of an idle connection of HTTP/2 is GOAWAY",
 		run: stale(http.MethodPost, http.Header{"Idempotency-Key": {"1"}})},
-	{name: "many requests at once", run: manyAtOnce()},
-	{name: "MaxConcurrentStreams of the server", only: http2, why: "HTTP/1.1 has no streams", run: manyAtOnce(func(server *httptest.Server) {
-		server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 3}
-	})},
+	{name: "many requests at once", run: manyAtOnce(http.MethodGet)},
+	{name: "MaxConcurrentStreams of the server", only: http2, why: "HTTP/1.1 has no streams", run: manyAtOnce(http.MethodGet, threeStreams)},
+	{name: "bodies beyond MaxConcurrentStreams, of which net/http forgets some", only: http2, why: "HTTP/1.1 has no streams",
+		run: manyAtOnce(http.MethodPost, threeStreams)},
 	{name: "small windows of flow control", only: http2, why: "HTTP/1.1 leaves it to TCP", run: func(s *scene) {
 		s.base.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
 		server := s.serve(s.echo, func(server *httptest.Server) {
@@ -192,7 +192,7 @@ func maxConns(s *scene) {
 		_, _ = io.WriteString(w, r.URL.Path)
 	})
 	s.uncounted = true // one or two
-	s.together(s.client(), 8, server.URL)
+	s.together(s.client(), 8, http.MethodGet, server.URL)
 	// The handler of a loser may outlive its connection.
 	s.single("more than two handlers at once: %t", most.Load() > 2)
 }
@@ -242,12 +242,16 @@ func stale(method string, header http.Header) func(*scene) {
 }
 
 // together sends n requests at once, and notes down the answers in order.
-func (s *scene) together(c *http.Client, n int, target string) {
+func (s *scene) together(c *http.Client, n int, method, target string) {
 	answers := make([]string, n)
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			a, err := c.Do(s.request(http.MethodGet, fmt.Sprint(target, "/", i), nil))
+			r := s.request(method, fmt.Sprint(target, "/", i), nil)
+			if method == http.MethodPost {
+				r = s.request(method, r.URL.String(), strings.NewReader("content"))
+			}
+			a, err := c.Do(r)
 			if err != nil {
 				answers[i] = describe(err)
 				return
@@ -264,7 +268,7 @@ func (s *scene) together(c *http.Client, n int, target string) {
 	slices.Sort(s.seen)
 }
 
-func manyAtOnce(set ...func(*httptest.Server)) func(*scene) {
+func manyAtOnce(method string, set ...func(*httptest.Server)) func(*scene) {
 	return func(s *scene) {
 		server := s.serve(func(w http.ResponseWriter, r *http.Request) {
 			s.saw(r)
@@ -273,8 +277,12 @@ func manyAtOnce(set ...func(*httptest.Server)) func(*scene) {
 		c := s.client()
 		s.get(c, server.URL) // connects
 		s.uncounted = true   // as many as there are at once
-		s.together(c, 12, server.URL)
+		s.together(c, 12, method, server.URL)
 	}
+}
+
+func threeStreams(server *httptest.Server) {
+	server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 3}
 }
 
 // through is a function for Transport.Proxy.

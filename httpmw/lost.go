@@ -123,5 +123,9 @@ func (b *body) reclaim() {
 		}
 	}()
 	defer b.end()
-	_ = b.inner.Close() // nobody is left to tell
+	if b.close != nil {
+		_ = b.close() // nobody is left to tell
+		return
+	}
+	_ = b.inner.Close() // as above
 }

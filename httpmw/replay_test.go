@@ -182,6 +182,61 @@ func TestBaseReopensBody(t *testing.T) {
 	})
 }
 
+// Over HTTP/2 net/http forgets a body that it has replaced before it has read of it. It is
+// closed when it is all that is left of the attempt, and not before; any other body that
+// is open goes on holding the permit.
+func TestForgottenBodyIsClosed(t *testing.T) {
+	for name, row := range map[string]struct {
+		reads, closes bool // the base reads of the first body, closes the last one
+		held          int  // in flight when the answer has ended
+	}{
+		"forgotten":     {reads: false, closes: true, held: 0},
+		"read of":       {reads: true, closes: true, held: 1},
+		"the last open": {reads: false, closes: false, held: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := fixed(t, 1, 0)
+				var first, last io.ReadCloser
+				base := roundTripper(func(r *http.Request) (*http.Response, error) {
+					first = r.Body
+					last, _ = r.GetBody()
+					if row.reads {
+						_, _ = first.Read(make([]byte, 1))
+					}
+					if row.closes {
+						_ = last.Close()
+					}
+					return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("answer"))}, nil
+				})
+				tr := transport(t, base, httpmw.WithHedger(hedged(t, l, time.Hour, hedgedlimit.Cancel())))
+				bodies := &readers{content: []byte("content")}
+				r := request(t, http.MethodPost, "http://host.test/", nil)
+				r.GetBody = bodies.open
+				r.Body, _ = bodies.open()
+				answer, err := tr.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if l.InFlight() != 1 {
+					t.Errorf("in flight while the answer is read: %d, want 1", l.InFlight())
+				}
+				read(t, answer)
+				synctest.Wait()
+				if l.InFlight() != row.held {
+					t.Errorf("in flight when it has ended: %d, want %d", l.InFlight(), row.held)
+				}
+				_ = last.Close()
+				_ = first.Close()
+				synctest.Wait()
+				bodies.check(t, 2)
+				probe(t, l)
+			})
+		})
+	}
+}
+
 // A body that GetBody hands out after the call has returned is closed, and none of
 // its bytes are read: they are the caller's again.
 func TestBodyThatComesTooLate(t *testing.T) {

@@ -24,11 +24,11 @@ var httpmwFaults = []fault{
 		old: "	first := b.ended.CompareAndSwap(false, true)\n", new: "	first := true\n",
 	},
 	{
-		name: "a request body is not counted", law: "L1", file: "httpmw/body.go",
+		name: "a request body is not counted", law: "L1", file: "httpmw/body_request.go",
 		old: "	if !w.begin() {\n		return inner\n	}\n", new: "	if true {\n		return inner\n	}\n",
 	},
 	{
-		name: "a request body is closed as often as the base likes", law: "bodies", file: "httpmw/body.go",
+		name: "a request body is closed as often as the base likes", law: "bodies", file: "httpmw/body_request.go",
 		old: "sync.OnceValue(func() error {", new: "func(f func() error) func() error { _ = sync.OnceValue(f); return f }(func() error {",
 	},
 	{
@@ -46,7 +46,7 @@ var httpmwFaults = []fault{
 	},
 	{
 		name: "an answer without a body waits for its end", law: "L2", file: "httpmw/body.go",
-		old: "		method == http.MethodHead || r.StatusCode", new: "		r.StatusCode",
+		old: "	case method == http.MethodHead, r.StatusCode", new: "	case r.StatusCode",
 	},
 	{
 		name: "a body whose end was seen keeps the permit", law: "L2", file: "httpmw/body.go",
@@ -65,7 +65,7 @@ var httpmwFaults = []fault{
 		old: "		if v := recover(); v != nil {\n			slog.Error(\"httpmw: panic in OnLostBody\"", new: "		if v := any(nil); v != nil {\n			slog.Error(\"httpmw: panic in OnLostBody\"",
 	},
 	{
-		name: "a lost request body is told of as a response", law: "lost", file: "httpmw/body.go",
+		name: "a lost request body is told of as a response", law: "lost", file: "httpmw/body_request.go",
 		old: "Method: c.method, Request: true}", new: "Method: c.method}",
 	},
 	// Losers.

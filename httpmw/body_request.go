@@ -1,0 +1,96 @@
+package httpmw
+
+import (
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// requestBody is the body of one attempt's request as the base sees it. The part
+// ends when it has been closed; the body inside is closed once.
+type requestBody struct {
+	wrapper
+	closed atomic.Bool // Invariant: it becomes true once, and then the watch is another's.
+}
+
+// newRequestBody wraps inner, and begins a part for it. If the work has ended,
+// nobody counts the body any more, and inner itself is returned.
+func (c *call) newRequestBody(inner io.ReadCloser, w *work) io.ReadCloser {
+	if !w.begin() {
+		return inner
+	}
+	b := &body{inner: inner, work: w, lost: &c.transport.lost}
+	b.about = LostBody{Host: c.key, Method: c.method, Request: true}
+	b.close = sync.OnceValue(func() error {
+		defer b.end()
+		return inner.Close()
+	})
+	w.requests.add(b)
+	// A base that forgets to close the body, as test doubles do, would keep the
+	// permit for ever. What nobody refers to, nobody reads.
+	return &requestBody{wrapper: b.wrapped()}
+}
+
+func (r *requestBody) Read(p []byte) (int, error) {
+	defer runtime.KeepAlive(r)
+	if !r.read.Load() { // a store each time would be dear
+		r.read.Store(true)
+	}
+	return r.inner.Read(p)
+}
+
+func (r *requestBody) Close() error {
+	defer runtime.KeepAlive(r)
+	err := r.close()
+	if r.closed.CompareAndSwap(false, true) {
+		r.unwatch()
+	}
+	return err
+}
+
+// requestBodies are the bodies that the base of one attempt was given: one, and one more
+// for each GetBody.
+//
+// Over HTTP/2 net/http asks for another body when a connection has refused its stream
+// before anything was sent, and forgets to close the first. The permit would be held until
+// the garbage collector comes by. So a body that was not the last to be given and of which
+// nobody has read is closed when it is all that is left of the attempt: the round trip
+// has returned, its answer has ended and the last body is closed. A base that begins to
+// read it even later is told that it is closed.
+type requestBodies struct {
+	mu   sync.Mutex // a leaf
+	list []*body
+}
+
+func (q *requestBodies) add(b *body) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list = append(q.list, b)
+}
+
+// closeForgotten closes the forgotten bodies if they are all of the parts that have not
+// ended.
+func (q *requestBodies) closeForgotten(parts int32) {
+	for _, b := range q.forgotten(parts) {
+		_ = b.close() // nobody is left to tell
+	}
+}
+
+func (q *requestBodies) forgotten(parts int32) []*body {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.list) < 2 {
+		return nil
+	}
+	var found []*body
+	for _, b := range q.list[:len(q.list)-1] {
+		if !b.ended.Load() && !b.read.Load() {
+			found = append(found, b)
+		}
+	}
+	if int32(len(found)) != parts {
+		return nil
+	}
+	return found
+}
