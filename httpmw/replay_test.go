@@ -219,8 +219,8 @@ func TestForgottenBodyIsClosed(t *testing.T) {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				if l.InFlight() != 1 {
-					t.Errorf("in flight while the answer is read: %d, want 1", l.InFlight())
+				if l.InFlight() != 1 || bodies.closed[0] != 0 {
+					t.Errorf("while the answer is read: in flight %d, want 1; closed %v", l.InFlight(), bodies.closed)
 				}
 				read(t, answer)
 				synctest.Wait()
