@@ -164,7 +164,7 @@ var bodyRows = []behaviour{
 			got := make([]byte, len(word))
 			_, err := io.ReadFull(a.Body, got)
 			s.note("%q, %s", got, describe(err))
-			next <- struct{}{}
+			s.hand(next)
 		}
 		s.body(a)
 	}},

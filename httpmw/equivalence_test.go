@@ -62,7 +62,7 @@ const (
 )
 
 func TestClientBehavesAsWithTheTransportAlone(t *testing.T) {
-	var hedges atomic.Uint64
+	var hedges, played atomic.Uint64
 	t.Run("rows", func(t *testing.T) {
 		for _, b := range behaviours() {
 			for _, protocol := range []string{http1, http2} {
@@ -71,6 +71,7 @@ func TestClientBehavesAsWithTheTransportAlone(t *testing.T) {
 				}
 				t.Run(b.name+" over "+protocol, func(t *testing.T) {
 					t.Parallel()
+					played.Add(1)
 					want := play(t, b, protocol, bare, &hedges)
 					for _, w := range []way{quiet, early} {
 						got := play(t, b, protocol, w, &hedges)
@@ -80,8 +81,8 @@ func TestClientBehavesAsWithTheTransportAlone(t *testing.T) {
 			}
 		}
 	})
-	if n := hedges.Load(); n < uint64(len(behaviours())) {
-		t.Errorf("%d hedges were sent by all rows together; the early way is to hedge nearly every request", n)
+	if n := hedges.Load(); n < played.Load()/2 {
+		t.Errorf("%d hedges were sent by %d rows together; the early way is to hedge nearly every request", n, played.Load())
 	}
 }
 
@@ -210,6 +211,16 @@ func distinct(list []string) []string {
 
 // note writes down what the caller sees.
 func (s *scene) note(format string, args ...any) { s.write(&s.notes, format, args) }
+
+// hand lets a handler go on that waits for next. One that has gone already shows among the
+// notes, instead of holding up all the rows.
+func (s *scene) hand(next chan<- struct{}) {
+	select {
+	case next <- struct{}{}:
+	case <-time.After(10 * time.Second):
+		s.note("the handler has gone")
+	}
+}
 
 // single writes down what is the same only if each request is sent as often as by the
 // transport alone.

@@ -120,7 +120,7 @@ var reverseRows = []behaviour{
 			event := make([]byte, len("data: one\n\n"))
 			_, err := io.ReadFull(a.Body, event)
 			s.note("%q, %s", event, describe(err))
-			next <- struct{}{}
+			s.hand(next)
 		}
 		s.body(a)
 	}},
