@@ -43,7 +43,11 @@ var fieldNames = map[string]string{
 }
 
 // field returns the path of a member of the object at p, by its name in the document.
+// It costs no more than a path that is shown, however deep p is.
 func (p path) field(name string) path {
+	if len(p.text) > shownPath {
+		return p
+	}
 	if p.fields {
 		name = fieldNames[name]
 	}
@@ -66,8 +70,11 @@ func plain(name string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
-// item returns the path of an element of the list at p.
+// item returns the path of an element of the list at p, at the same cost.
 func (p path) item(i int) path {
+	if len(p.text) > shownPath {
+		return p
+	}
 	p.text += "[" + strconv.Itoa(i) + "]"
 	return p
 }

@@ -35,8 +35,8 @@ type HedgingPolicy struct {
 type RetryPolicy struct {
 	// MaxAttempts counts the first attempt, and is 2 or more. Above 5 it means 5.
 	MaxAttempts int
-	// InitialBackoff and MaxBackoff are above 0. MaxBackoff may be the smaller one, and
-	// then holds from the first retry on.
+	// InitialBackoff and MaxBackoff are above 0. MaxBackoff may be the smaller one: it
+	// caps the first retry's too.
 	InitialBackoff, MaxBackoff time.Duration
 	// BackoffMultiplier is above 0. Below 1 the back-off becomes shorter.
 	BackoffMultiplier float64

@@ -18,7 +18,7 @@ type ServiceConfig struct {
 
 // ServiceConfigOptions is a service config in Go. The zero value says nothing.
 type ServiceConfigOptions struct {
-	// Methods are in any order. Of those that have a name of a method, the one that names
+	// Methods are in any order. Of those that apply to a method, the one that names
 	// it counts, else the one that names its service, else the one with the empty name; it
 	// counts as a whole, and nothing is taken from the others.
 	Methods []MethodConfig
@@ -41,8 +41,9 @@ type MethodConfig struct {
 	_ struct{}
 }
 
-// MethodName names a method, as in MethodName{"shop.Stock", "GetStock"}; with an empty
-// Method all methods of a service; and with both empty all methods.
+// MethodName names a method of a service, whose name has its package in front, as in
+// shop.Stock. With an empty Method it names all methods of the service, and with both
+// empty all methods there are.
 type MethodName struct {
 	Service, Method string
 }
