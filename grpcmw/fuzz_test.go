@@ -14,7 +14,7 @@ import (
 var errorForm = regexp.MustCompile(`^grpcmw: service config: (document|\w|\[)[^\n]{0,300}: [^\n]{1,300}$`)
 
 // A document is rejected with its place, or it survives the way to the channel and the
-// way through Go values.
+// way through Go values, and means what it means to grpc-go if that accepts it too.
 func FuzzParseServiceConfig(f *testing.F) {
 	for _, c := range configs {
 		if len(c.document) < 1000 {
@@ -42,6 +42,9 @@ func FuzzParseServiceConfig(f *testing.F) {
 			t.Fatalf("%s\nleaves %s\nwhich leaves %s", document, c.ChannelJSON(), left.ChannelJSON())
 		}
 		checkLeft(t, c, left)
+		if theirs, err := channel(document); err == nil {
+			sameAsTheChannel(t, document, c, theirs)
+		}
 		if strings.Contains(document, "loadBalancing") {
 			return // the channel may know the policy or not
 		}
