@@ -275,6 +275,21 @@ var configs = []struct {
 	{"V11", `{"methodConfig":[{"name":[{}],"retryThrottling":"ignored"}],"retryThrottling":{"maxTokens":1,"tokenRatio":1}}`, "/; throttle 1 1", "", agrees},
 	{"V7", `{"retryThrottling":[]}`, "", `retryThrottling: a list is not an object`, agrees},
 
+	// All of it at once.
+	{"A6", `{
+		"loadBalancingConfig": [{"round_robin": {}}],
+		"methodConfig": [{
+			"name": [{"service": "shop.Stock", "method": "GetStock"}], "timeout": "2s", "waitForReady": true,
+			"retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2,
+				"retryableStatusCodes": ["UNAVAILABLE"]}
+		}, {
+			"name": [{"service": "shop.Stock", "method": "ListWarehouses"}],
+			"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.05s", "nonFatalStatusCodes": ["UNAVAILABLE", "INTERNAL"]}
+		}],
+		"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}
+	}`, "shop.Stock/GetStock timeout 2s retry 4 100ms 1s ×2 [Unavailable]; shop.Stock/ListWarehouses hedge 3 50ms [Internal Unavailable]; throttle 10 0.1",
+		"", agrees},
+
 	// A21: what is bad in one place rejects all.
 	{"A21", `{"methodConfig":[{"name":[{"service":"s"}],"timeout":"1s"},{"name":[{}],"hedgingPolicy":{"maxAttempts":1}}]}`, "",
 		`methodConfig[1].hedgingPolicy.maxAttempts: 1 is below 2`, blind},
