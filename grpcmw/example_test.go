@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/holdfast-go/holdfast/grpcmw"
 )
@@ -61,4 +63,20 @@ func ExampleNewServiceConfig() {
 	// Output:
 	// true false
 	// grpcmw: service config: Throttling.TokenRatio: 0 is not a number of at least 0.001
+}
+
+func ExampleDialOptions() {
+	options, err := grpcmw.DialOptions(grpcmw.Hedgeable("/shop.Stock/GetStock"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	conn, err := grpc.NewClient("dns:///stock.example", append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	fmt.Println(conn.Target())
+	// Output: dns:///stock.example
 }

@@ -12,3 +12,9 @@ func Thousandths(text string) (n int64, exact, ok bool) { return thousandths(tex
 func (c *ServiceConfig) Options() ServiceConfigOptions {
 	return ServiceConfigOptions{Methods: c.methods, Throttling: c.throttling}
 }
+
+// EnterDropped drops a target that c has, and reports whether it can be entered then.
+func EnterDropped(c *Client) (dropped, entered bool) {
+	t := c.targets.overflow
+	return t.drop(), t.enter()
+}
