@@ -23,7 +23,7 @@ var policy = map[string][]string{
 	"gradient":    {},
 	"limiter":     {"permit", "gradient"},
 	"hedgedlimit": {"permit", "gradient", "limiter"},
-	"httpmw":      {"permit", "gradient", "limiter", "hedgedlimit"},
+	"httpmw":      {"permit", "gradient", "limiter", "hedgedlimit", "internal/shed"},
 	"grpcmw": {
 		"permit", "gradient", "limiter", "hedgedlimit",
 		"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata",
@@ -33,6 +33,8 @@ var policy = map[string][]string{
 	},
 	"promlimit": {"permit", "limiter", "hedgedlimit", "github.com/prometheus/client_golang/prometheus"},
 	"proptest":  {"permit", "gradient", "limiter", "hedgedlimit", "pgregory.net/rapid"},
+	// What the servers of httpmw and grpcmw share.
+	"internal/shed": {},
 	// A program that plants faults and runs the tests; it needs nothing.
 	"proptest/mutants": {},
 }

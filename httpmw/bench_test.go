@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/limiter"
+	"github.com/holdfast-go/holdfast/permit"
 )
 
 // null answers at once. What a benchmark measures is then the wrapper alone.
@@ -53,5 +55,32 @@ func BenchmarkRoundTrip(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+func BenchmarkServeHTTP(b *testing.B) {
+	refusing := fixed(b, 1, 0)
+	held, _ := refusing.TryAcquire(limiter.Bypass)
+	defer held.Release(permit.Ignored)
+	for name, row := range map[string]struct {
+		opts    []httpmw.HandlerOption
+		headers []string
+	}{
+		"served":                {},
+		"served, with reports":  {opts: []httpmw.HandlerOption{httpmw.AcceptReports()}},
+		"served, with deadline": {opts: []httpmw.HandlerOption{httpmw.DeadlineFromHeader(time.Hour)}, headers: []string{httpmw.TimeoutHeader, "1000"}},
+		"served, a hedge":       {opts: []httpmw.HandlerOption{httpmw.MaxExtra(1)}, headers: []string{httpmw.AttemptHeader, "2"}},
+		"refused":               {opts: []httpmw.HandlerOption{httpmw.HandlerLimiter(refusing)}},
+		"refused, a hedge":      {opts: []httpmw.HandlerOption{httpmw.HandlerLimiter(refusing)}, headers: []string{httpmw.AttemptHeader, "2"}},
+		"exempt":                {opts: []httpmw.HandlerOption{httpmw.Exempt(func(*http.Request) bool { return true })}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			h := limited(b, nothing, row.opts...)
+			r, w := incoming(b.Context(), row.headers...), &quiet{header: http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ServeHTTP(w, r)
+			}
+		})
 	}
 }

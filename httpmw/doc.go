@@ -80,4 +80,39 @@
 // see the first attempt only: they were written for one request, and two at once
 // would run them at the same time. They may be called after RoundTrip has
 // returned, as net/http allows itself too.
+//
+// # Servers
+//
+// A [Handler] limits how many requests another http.Handler serves at once, by a limit
+// that follows what the server itself can do:
+//
+//	handler, err := httpmw.NewHandler(mux)
+//	…
+//	server := &http.Server{Handler: handler}
+//
+// A permit is held until the handler has returned or panicked, and so for as long as it
+// writes its answer; its latency is the time from the permit until then. A request that
+// finds no permit waits for one, as far as the limiter allows, or is refused: 503 with
+// Retry-After and a short constant body, its own body unread. Hedges and retries that say
+// so by [AttemptHeader] are refused first: they never wait, leave the limiter's reserve
+// to others, and are a share of all requests at most ([MaxExtra]).
+//
+// By what a handler does the limit learns as follows; [Report] overrides it.
+//
+//	it returns                                      Success
+//	the deadline of the request's context passes    Expired
+//	the client leaves, or its own deadline passes   Canceled
+//	a panic, runtime.Goexit                         Ignored
+//	CONNECT, Upgrade (but for h2c)                  Ignored
+//
+// Put the Handler where all that costs goes through it, and nothing else: inside of what
+// logs and counts, so that refusals are seen, and outside of authentication only if that
+// is work too. A tunnel that its handler serves itself, as most do, holds a permit until
+// it is closed; a connection that was hijacked and whose handler has returned is not
+// counted any more. An http.TimeoutHandler goes outside: inside, it would answer and
+// return while the work goes on, without a permit.
+//
+// A client that leaves while its request waits gives up its place at once. Over HTTP/1
+// net/http notices that only once the request's body has been read to its end, so a POST
+// that waits may go on waiting for nobody, as long as the limiter lets it.
 package httpmw

@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"time"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
+	"github.com/holdfast-go/holdfast/limiter"
 )
 
 const (
@@ -182,4 +184,121 @@ func repeatable(r *http.Request) bool {
 		return false
 	}
 	return r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
+}
+
+const (
+	defaultMaxExtra   = 0.10
+	defaultRetryAfter = time.Second
+
+	// extraFloor is how many hedges and retries are let in within the window in any
+	// case, so that a server with little traffic serves a retry at all.
+	extraFloor = 3
+)
+
+// A HandlerOption changes what NewHandler makes. Options are applied in order; of two of
+// the same kind the later one counts.
+type HandlerOption interface {
+	applyHandler(*handlerOptions)
+}
+
+// handlerOptions is what the options set. Its zero value is not the default; see
+// newHandlerOptions.
+type handlerOptions struct {
+	limiter    *limiter.Limiter
+	limiterSet bool
+	maxExtra   float64
+	retryAfter time.Duration
+	exempt     func(*http.Request) bool
+	exemptSet  bool
+	maxTimeout time.Duration
+	timeoutSet bool
+	reports    bool
+}
+
+// newHandlerOptions applies the options to the defaults and checks the result.
+func newHandlerOptions(list []HandlerOption) (handlerOptions, error) {
+	o := handlerOptions{maxExtra: defaultMaxExtra, retryAfter: defaultRetryAfter}
+	for i, option := range list {
+		if isNil(option) {
+			return handlerOptions{}, fmt.Errorf("httpmw: option %d is nil", i)
+		}
+		option.applyHandler(&o)
+	}
+	switch {
+	case o.limiterSet && o.limiter == nil:
+		return handlerOptions{}, errors.New("httpmw: HandlerLimiter: the limiter is nil")
+	case !(o.maxExtra >= 0 && o.maxExtra <= 1): // NaN is neither
+		return handlerOptions{}, fmt.Errorf("httpmw: MaxExtra %v is not from 0 to 1", o.maxExtra)
+	case o.retryAfter <= 0:
+		return handlerOptions{}, fmt.Errorf("httpmw: RetryAfter %v is not above 0", o.retryAfter)
+	case o.exemptSet && o.exempt == nil:
+		return handlerOptions{}, errors.New("httpmw: Exempt: the function is nil")
+	case o.timeoutSet && o.maxTimeout <= 0:
+		return handlerOptions{}, fmt.Errorf("httpmw: DeadlineFromHeader %v is not above 0", o.maxTimeout)
+	case o.limiterSet:
+		return o, nil
+	}
+	var err error
+	o.limiter, err = limiter.New(limiter.Config{
+		Name:       "http server",
+		MaxWaiting: defaultMaxWaiting,
+		MaxWait:    defaultMaxWait,
+		LIFOAfter:  limiter.HalfMaxWait,
+	})
+	return o, err
+}
+
+type handlerOptionFunc func(*handlerOptions)
+
+func (f handlerOptionFunc) applyHandler(o *handlerOptions) { f(o) }
+
+// HandlerLimiter takes the permits from l, whose configuration says who may wait and for
+// how long. It may be shared, with other Handlers or with other work of the same server.
+// It stays its owner's: Close of the Handler does not close it.
+func HandlerLimiter(l *limiter.Limiter) HandlerOption {
+	return handlerOptionFunc(func(o *handlerOptions) { o.limiter, o.limiterSet = l, true })
+}
+
+// MaxExtra bounds the hedges and retries that are let in as a share of all requests of
+// the last ten seconds; it is 0.10 by default, and 3 may come within them in any case. 0
+// refuses all of them, and 1 none for this reason. They are told by AttemptHeader: one
+// that says 2 to 1000 marks one, and any other counts as none, so that nothing is gained by
+// a header that was made up. Besides, a hedge or retry is let in only if a permit is free
+// at once and beyond the limiter's reserve. A request that is not marked is never refused
+// for the share.
+func MaxExtra(ratio float64) HandlerOption {
+	return handlerOptionFunc(func(o *handlerOptions) { o.maxExtra = ratio })
+}
+
+// RetryAfter is when a client that was refused should come again, in whole seconds,
+// rounded up; it is one second by default.
+func RetryAfter(d time.Duration) HandlerOption {
+	return handlerOptionFunc(func(o *handlerOptions) { o.retryAfter = d })
+}
+
+// Exempt lets requests pass without a permit for which f returns true, such as health
+// checks: they are never refused, nor counted in flight, and teach the limit nothing. f
+// runs in the goroutine of the request, before anything else, and must not change it.
+func Exempt(f func(*http.Request) bool) HandlerOption {
+	return handlerOptionFunc(func(o *handlerOptions) { o.exempt, o.exemptSet = f, true })
+}
+
+// DeadlineFromHeader has each request end after the time that TimeoutHeader says, but
+// after most at the latest, from when it came to the Handler. A request that would have
+// to wait too long for its permit is then refused at once, and the next handler gets a
+// copy of the request whose context has the deadline. A header that is anything but one
+// number of at most 12 digits is ignored. 0 is no time at all, and refused. To the limit
+// a request that has ended so is one whose client has left.
+//
+// Without the option the header is not read.
+func DeadlineFromHeader(most time.Duration) HandlerOption {
+	return handlerOptionFunc(func(o *handlerOptions) { o.maxTimeout, o.timeoutSet = most, true })
+}
+
+// AcceptReports lets the next handler say by Report what the limit should learn. It then
+// gets a copy of the request, with another context. What net/http writes to the copy while it is
+// served, the forms and the pattern, is in the request itself again when the handler has
+// returned; only what a ServeMux inside finds for PathValue is lost to middleware outside.
+func AcceptReports() HandlerOption {
+	return handlerOptionFunc(func(o *handlerOptions) { o.reports = true })
 }

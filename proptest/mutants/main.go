@@ -40,7 +40,7 @@ type fault struct {
 
 func allFaults() []fault {
 	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults,
-		hedgingFaults, learningFaults, gradientFaults, grpcmwFaults, grpcclientFaults)
+		hedgingFaults, learningFaults, gradientFaults, grpcmwFaults, grpcclientFaults, handlerFaults)
 }
 
 // A result is what became of one fault.

@@ -1,0 +1,88 @@
+package httpmw
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TimeoutHeader is the header that DeadlineFromHeader reads: how long the client will
+// wait for the answer, in whole milliseconds.
+const TimeoutHeader = "X-Request-Timeout-Ms"
+
+// maxAttempt is the highest number of an attempt that is believed.
+const maxAttempt = 1000
+
+// attempt is the number of the attempt that a request is by its header, and 1 if the
+// header is anything but one number from 1 to maxAttempt. Who sends nonsense is treated
+// like who sends nothing.
+func attempt(r *http.Request) int64 {
+	if n, ok := number(r.Header[AttemptHeader]); ok && n >= 1 && n <= maxAttempt {
+		return n
+	}
+	return 1
+}
+
+// timeout is what the request's header asks for, or the most that is allowed if that is
+// less. It is false if the header is anything but one number, or is not read.
+func (h *Handler) timeout(r *http.Request) (time.Duration, bool) {
+	if h.maxTimeout == 0 {
+		return 0, false
+	}
+	n, ok := number(r.Header[TimeoutHeader])
+	return min(time.Duration(n)*time.Millisecond, h.maxTimeout), ok
+}
+
+// number reads a header that has one value, of 1 to 12 ASCII digits: so many milliseconds
+// are 31 years, and still a Duration.
+func number(values []string) (n int64, ok bool) {
+	if len(values) != 1 || len(values[0]) < 1 || len(values[0]) > 12 {
+		return 0, false
+	}
+	for _, digit := range []byte(values[0]) {
+		if digit < '0' || digit > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(digit-'0')
+	}
+	return n, true
+}
+
+// isTunnel reports whether a request asks for one, so that the time until its handler
+// returns is no latency. Clients that would like to speak HTTP/2 in clear text say so in
+// each request, and get an ordinary answer.
+func isTunnel(r *http.Request) bool {
+	if r.Method == http.MethodConnect {
+		return true // with HTTP/2, a WebSocket is one too
+	}
+	protocol := r.Header.Get("Upgrade")
+	return protocol != "" && !strings.EqualFold(protocol, "h2c")
+}
+
+// withContext returns a copy of the request with another context, which shares all that
+// net/http goes on to write: trailers that were not announced are merged into the map if
+// there is one, and set in the server's own request if not.
+func withContext(ctx context.Context, r *http.Request) *http.Request {
+	if r.Trailer == nil && slices.Contains(r.TransferEncoding, "chunked") {
+		r.Trailer = make(http.Header)
+	}
+	return r.WithContext(ctx)
+}
+
+// handBack writes to the request what net/http has written to its copy: the forms, whose
+// files the server removes, and the pattern, which middleware outside reads. The next
+// handler has returned, and would have had it written there itself. Nothing else is
+// written, so that who reads the request outside meanwhile may do so as ever.
+func handBack(r, inner *http.Request) {
+	if r.Form == nil && inner.Form != nil {
+		r.Form, r.PostForm = inner.Form, inner.PostForm
+	}
+	if r.MultipartForm != inner.MultipartForm {
+		r.MultipartForm = inner.MultipartForm
+	}
+	if r.Pattern != inner.Pattern {
+		r.Pattern = inner.Pattern
+	}
+}

@@ -1,0 +1,200 @@
+package main
+
+// handlerFaults break the limit of a server and who is refused first.
+var handlerFaults = []fault{
+	{
+		name: "a panic of a handler keeps its permit", law: "L10", file: "httpmw/handler.go",
+		old: "	defer func() {\n		if inner != r {\n			handBack(r, inner)\n		}\n		p.Release(said.outcome(outcome))\n	}()\n	h.next.ServeHTTP(w, inner)\n	if !tunnel { // how long one was open is no latency\n		outcome = ended(r, inner)\n	}\n",
+		new: "	h.next.ServeHTTP(w, inner)\n	if !tunnel {\n		outcome = ended(r, inner)\n	}\n	handBack(r, inner)\n	p.Release(said.outcome(outcome))\n",
+	},
+	{
+		name: "a permit comes back before the handler runs", law: "L2", file: "httpmw/handler.go",
+		old: "	h.next.ServeHTTP(w, inner)\n	if !tunnel", new: "	p.Release(permit.Ignored)\n	h.next.ServeHTTP(w, inner)\n	if !tunnel",
+	},
+	{
+		name: "a panic is a success", law: "L10", file: "httpmw/handler.go",
+		old: "	outcome := permit.Ignored // stays so if next", new: "	outcome := permit.Success // stays so if next",
+	},
+	{
+		name: "a panic of a handler ends in the Handler", law: "L10", file: "httpmw/handler.go",
+		old: "		p.Release(said.outcome(outcome))\n", new: "		p.Release(said.outcome(outcome))\n		_ = recover()\n",
+	},
+	{
+		name: "a tunnel's time is a latency", law: "outcome", file: "httpmw/handler.go",
+		old: "	if !tunnel {", new: "	if tunnel || !tunnel {",
+	},
+	{
+		name: "a tunnel is known only after its handler", law: "outcome", file: "httpmw/handler.go",
+		old: "	if !tunnel {", new: "	if tunnel = isTunnel(r); !tunnel {",
+	},
+	{
+		name: "a client that would speak HTTP/2 teaches nothing", law: "outcome", file: "httpmw/handler_request.go",
+		old: "!strings.EqualFold(protocol, \"h2c\")", new: "!strings.EqualFold(protocol, \"h3c\")",
+	},
+	{
+		name: "a client lowers the limit by its deadline", law: "outcome", file: "httpmw/handler.go",
+		old: "errors.Is(r.Context().Err(), context.DeadlineExceeded)", new: "errors.Is(inner.Context().Err(), context.DeadlineExceeded)",
+	},
+	{
+		name: "a client that has left is a success", law: "L12", file: "httpmw/handler.go",
+		old: "	case inner.Context().Err() != nil:", new: "	case false:",
+	},
+	{
+		name: "a refusal after Close reaches the handler", law: "Close", file: "httpmw/handler.go",
+		old: "	h.leave()\n	return false\n", new: "	return true\n",
+	},
+	{
+		name: "Close does not wait for handlers", law: "Close", file: "httpmw/handler.go",
+		old: "	if h.live.Or(1)>>1 == 0 {", new: "	if h.live.Or(1) >= 0 {",
+	},
+	{
+		name: "Close returns before the permit is back", law: "Close", file: "httpmw/handler.go",
+		old: "		p.Release(said.outcome(outcome))\n", new: "		go func() { time.Sleep(time.Millisecond); p.Release(said.outcome(outcome)) }()\n",
+	},
+	{
+		name: "an exempt request is refused after Close", law: "Exempt", file: "httpmw/handler.go",
+		old: "	if h.exempt != nil && h.exempt(r) {", new: "	if h.exempt != nil && h.live.Load()&1 == 0 && h.exempt(r) {",
+	},
+	{
+		name: "a marked request waits", law: "L4", file: "httpmw/handler.go",
+		old: "h.limiter.Acquire(ctx, limiter.Hedge)", new: "h.limiter.Acquire(ctx, limiter.Retry)",
+	},
+	{
+		name: "a marked request without a permit keeps its share", law: "L9", file: "httpmw/handler.go",
+		old: "		h.shedder.Refund(ticket)\n", new: "		_ = ticket\n",
+	},
+	{
+		name: "first attempts are not counted for the share", law: "L9", file: "httpmw/handler.go",
+		old: "		h.shedder.Primary(time.Now())\n", new: "",
+	},
+	{
+		name: "MaxExtra 0 lets some in", law: "MaxExtra", file: "httpmw/handler.go",
+		old: "		floor = 0\n", new: "		floor = extraFloor\n",
+	},
+	{
+		name: "the first of two attempt headers counts", law: "header", file: "httpmw/handler_request.go",
+		old: "	if len(values) != 1 || len(values[0]) < 1", new: "	if len(values) == 0 || len(values[0]) < 1",
+	},
+	{
+		name: "the number of an attempt has no bound", law: "header", file: "httpmw/handler_request.go",
+		old: "n >= 1 && n <= maxAttempt", new: "n >= 1",
+	},
+	{
+		name: "a number of any length is read", law: "header", file: "httpmw/handler_request.go",
+		old: " || len(values[0]) > 12 {", new: " {",
+	},
+	{
+		name: "a sign is a digit", law: "header", file: "httpmw/handler_request.go",
+		old: "if digit < '0' || digit > '9' {", new: "if digit == '-' || digit == '+' {\n			continue\n		}\n		if digit < '0' || digit > '9' {",
+	},
+	{
+		name: "a deadline has no bound", law: "header", file: "httpmw/handler_request.go",
+		old: "return min(time.Duration(n)*time.Millisecond, h.maxTimeout), ok", new: "return time.Duration(n) * time.Millisecond, ok",
+	},
+	{
+		name: "the queue does not know the header's deadline", law: "header", file: "httpmw/handler.go",
+		old: "h.acquire(ctx, attempt(r) > 1)", new: "h.acquire(r.Context(), attempt(r) > 1)",
+	},
+	{
+		name: "the files of a copied request's form stay", law: "transparency", file: "httpmw/handler_request.go",
+		old: "		r.MultipartForm = inner.MultipartForm\n", new: "",
+	},
+	{
+		name: "the pattern of a copied request is lost", law: "transparency", file: "httpmw/handler_request.go",
+		old: "		r.Pattern = inner.Pattern\n", new: "",
+	},
+	{
+		name: "the form of a copied request is lost", law: "transparency", file: "httpmw/handler_request.go",
+		old: "		r.Form, r.PostForm = inner.Form, inner.PostForm\n", new: "",
+	},
+	{
+		name: "trailers that nobody announced do not reach a copied request", law: "transparency", file: "httpmw/handler_request.go",
+		old: "		r.Trailer = make(http.Header)\n", new: "",
+	},
+	{
+		name: "every request is copied", law: "transparency", file: "httpmw/handler.go",
+		old: "	ctx, derived := r.Context(), false\n", new: "	ctx, derived := r.Context(), true\n",
+	},
+	{
+		name: "a refusal reads the body", law: "refusal", file: "httpmw/handler_refuse.go",
+		old: "	h.refused[why].Add(1)\n", new: "	h.refused[why].Add(1)\n	_, _ = r.Body.Read(make([]byte, 1))\n",
+	},
+	{
+		name: "HEAD is refused with a body", law: "refusal", file: "httpmw/handler_refuse.go",
+		old: "	if r.Method != http.MethodHead {", new: "	if r.Method != \"\" {",
+	},
+	{
+		name: "Retry-After is rounded down", law: "refusal", file: "httpmw/handler_refuse.go",
+		old: "	if d%time.Second > 0 {", new: "	if d < time.Second {",
+	},
+	{
+		name: "a client that has left is counted as refused", law: "Stats", file: "httpmw/handler_refuse.go",
+		old: "	return refusedGone\n", new: "	return full\n",
+	},
+	{
+		name: "a refusal allocates", law: "refusal", file: "httpmw/handler_refuse.go",
+		old: "	header[\"Content-Type\"] = refusalType\n", new: "	header.Set(\"Content-Type\", refusalType[0])\n",
+	},
+	{
+		name: "the first report counts", law: "Report", file: "httpmw/handler_report.go",
+		old: "		if old == reportOver {", new: "		if old != 0 {",
+	},
+	{
+		name: "a report is accepted after the end", law: "Report", file: "httpmw/handler_report.go",
+		old: "x.word.Swap(reportOver)", new: "x.word.Load()",
+	},
+	{
+		name: "a report of no outcome is accepted", law: "Report", file: "httpmw/handler_report.go",
+		old: "	if !ok || o >= permit.NumOutcomes {", new: "	if !ok {",
+	},
+	{
+		name: "the default queue is first in, first out", law: "L6", file: "httpmw/option.go",
+		old: "		LIFOAfter:  limiter.HalfMaxWait,\n", new: "",
+	},
+	{
+		name: "NaN is a share", law: "options", file: "httpmw/option.go",
+		old: "	case !(o.maxExtra >= 0 && o.maxExtra <= 1):", new: "	case o.maxExtra < 0 || o.maxExtra > 1:",
+	},
+	// The share.
+	{
+		name: "extras that were refused earn more", law: "L9", file: "internal/shed/shed.go",
+		old: "		return 0, false\n", new: "		s.ring[s.at%slots].primaries++\n		s.total.primaries++\n		return 0, false\n",
+	},
+	{
+		name: "an extra does not count itself", law: "L9", file: "internal/shed/shed.go",
+		old: "	extras := s.total.extras + 1\n", new: "	extras := s.total.extras\n",
+	},
+	{
+		name: "the floor is one too high", law: "L9", file: "internal/shed/shed.go",
+		old: "extras > s.floor &&", new: "extras > s.floor+1 &&",
+	},
+	{
+		name: "the window never moves on", law: "L9", file: "internal/shed/shed.go",
+		old: "	for s.at < at {", new: "	for false {",
+	},
+	{
+		name: "a long pause is not forgotten", law: "L9", file: "internal/shed/shed.go",
+		old: "		s.ring, s.total, s.at = [slots]counts{}, counts{}, at\n", new: "		s.at = at\n",
+	},
+	{
+		name: "the window is a slot too short", law: "L9", file: "internal/shed/shed.go",
+		old: "	if at-s.at >= slots {", new: "	if at-s.at >= slots-1 {",
+	},
+	{
+		name: "a clock that goes back begins a window", law: "L9", file: "internal/shed/shed.go",
+		old: "	at := Ticket(now.Sub(s.base) / slot)\n", new: "	at := Ticket(now.Sub(s.base) / slot)\n	if at < s.at {\n		s.ring, s.total = [slots]counts{}, counts{}\n	}\n",
+	},
+	{
+		name: "an extra is taken back that was forgotten", law: "L9", file: "internal/shed/shed.go",
+		old: "	if t <= s.at-slots {", new: "	if t < 0 {",
+	},
+	{
+		name: "an extra is taken back in the newest slot", law: "L9", file: "internal/shed/shed.go",
+		old: "	s.ring[t%slots].extras--\n", new: "	s.ring[s.at%slots].extras--\n",
+	},
+	{
+		name: "an extra is asked for and counted in two steps", law: "L9", file: "internal/shed/shed.go",
+		old: "	s.ring[s.at%slots].extras++\n	s.total.extras = extras\n",
+		new: "	s.mu.Unlock()\n	time.Sleep(time.Millisecond)\n	s.mu.Lock()\n	s.ring[s.at%slots].extras++\n	s.total.extras++\n",
+	},
+}
