@@ -25,7 +25,7 @@ var policy = map[string][]string{
 	"hedgedlimit": {"permit", "gradient", "limiter"},
 	"httpmw":      {"permit", "gradient", "limiter", "hedgedlimit", "internal/shed"},
 	"grpcmw": {
-		"permit", "gradient", "limiter", "hedgedlimit",
+		"permit", "gradient", "limiter", "hedgedlimit", "internal/gate",
 		"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata",
 		"google.golang.org/grpc/peer", "google.golang.org/grpc/stats", "google.golang.org/grpc/status",
 		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/protoadapt", "google.golang.org/protobuf/reflect/protoreflect",
@@ -35,6 +35,7 @@ var policy = map[string][]string{
 	"proptest":  {"permit", "gradient", "limiter", "hedgedlimit", "pgregory.net/rapid"},
 	// What the servers of httpmw and grpcmw share.
 	"internal/shed": {},
+	"internal/gate": {"permit", "limiter", "internal/shed"},
 	// A program that plants faults and runs the tests; it needs nothing.
 	"proptest/mutants": {},
 }
