@@ -1,6 +1,7 @@
-// Package grpcmw limits, hedges and retries the calls of a gRPC client. Only methods that a
-// service config, Hedgeable or HedgeStreams names are sent more than once: whatever must not
-// be done twice is sent once.
+// Package grpcmw limits, hedges and retries the calls of a gRPC client, and limits how many
+// handlers a gRPC server runs at once; see Servers below. Only methods that a service config,
+// Hedgeable or HedgeStreams names are sent more than once: whatever must not be done twice is
+// sent once.
 //
 //	options, err := grpcmw.DialOptions(grpcmw.WithServiceConfig(config))
 //	…
@@ -135,4 +136,47 @@
 // to four channels to one address are enough where that is not to be had. A server may bound
 // the streams of a connection, often at 100; attempts beyond it wait in the channel, where
 // they hold their permits, and a limit that adapts will come to know it.
+//
+// # Servers
+//
+// A [Server] limits how many handlers of a grpc.Server run at once, by a limit that follows
+// what the server itself can do:
+//
+//	server, err := grpcmw.NewServer()
+//	…
+//	s := grpc.NewServer(server.ServerOptions()...)
+//
+// A permit is held until the handler has returned or panicked, whatever the client does;
+// its latency is the time from the permit until then. A call that finds no permit waits for
+// one, as far as the limiter allows, or is refused: RESOURCE_EXHAUSTED with a constant
+// message and the trailer grpc-retry-pushback-ms, which clients that retry obey ([Pushback]).
+// A deadline that cannot be met is refused at once. Hedges and retries that say so by
+// grpc-previous-rpc-attempts, as gRPC's own do, are refused first: they never wait, leave
+// the limiter's reserve to others, and are a share of all calls at most ([MaxExtra]).
+//
+// By what a handler does the limit learns as follows; [Report] overrides it.
+//
+//	it returns, with or without an error               Success
+//	its error is RESOURCE_EXHAUSTED or UNAVAILABLE     Ignored
+//	a deadline passes that the server has set          Expired
+//	the client leaves, or its own deadline passes      Canceled
+//	a panic, runtime.Goexit                            Ignored
+//	the method streams, in either direction            Ignored
+//
+// How long a stream is open says nothing about the server, so a server of nothing but
+// streams stays at the limit that it began with: give it one with [ServerLimiter], or
+// [Report] Success in those whose duration is the work.
+//
+// gRPC's own services for health checks and reflection need no permit; [Exempt] adds others.
+// Put the Server inside of what logs and counts, so that refusals are seen there. What they
+// see is in [Refusals] too, and tells the reasons apart:
+//
+//	no room, no time to wait            RESOURCE_EXHAUSTED, limiter.ErrLimitExceeded
+//	the client has left in the queue    CANCELLED, context.Canceled
+//	the deadline passed in the queue    DEADLINE_EXCEEDED, context.DeadlineExceeded
+//	the Server is closed                UNAVAILABLE, limiter.ErrClosed
+//
+// grpc-go reads and decodes the request of a unary call before any interceptor sees it: a
+// refusal saves the work of the handler, not of that. grpc.MaxConcurrentStreams bounds what
+// one connection can have in that stage.
 package grpcmw

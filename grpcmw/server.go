@@ -65,7 +65,8 @@ func (s *Server) ServerOptions() []grpc.ServerOption {
 //
 // The permit is released when the handler has returned, also by a panic, whose value goes
 // on unchanged, or by runtime.Goexit, and never before. What it costs is in
-// BenchmarkServer: nothing is allocated for a call that is let in without AcceptReports.
+// BenchmarkServer: without AcceptReports it allocates nothing for a first attempt, nor for
+// its refusal.
 func (s *Server) UnaryInterceptor() grpc.UnaryServerInterceptor { return s.unary }
 
 // StreamInterceptor returns the interceptor for streams; see UnaryInterceptor. The stream

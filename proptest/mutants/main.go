@@ -40,7 +40,8 @@ type fault struct {
 
 func allFaults() []fault {
 	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults,
-		hedgingFaults, learningFaults, gradientFaults, grpcmwFaults, grpcclientFaults, handlerFaults)
+		hedgingFaults, learningFaults, gradientFaults, grpcmwFaults, grpcclientFaults, handlerFaults,
+		grpcserverFaults)
 }
 
 // A result is what became of one fault.
