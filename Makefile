@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench sim hedge bench-ledger bench-limiter mutants fuzz stress long
+.PHONY: check check-deep test race fmt bench sim hedge bench-ledger bench-limiter mutants fuzz stress long interop
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -44,7 +44,7 @@ bench-limiter:
 	go test -run '^$$' -bench 'AcquireRelease|Refusal|Window' -benchtime 200ms -count 10 ./limiter > limiter.txt
 	go run $(BENCHSTAT) -col /impl limiter.txt
 
-check-deep: mutants fuzz stress long
+check-deep: mutants fuzz stress long interop
 	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./grpcmw ./proptest
 
 # Every planted fault must be caught by a test. Before that, the ledger's tests must pass
@@ -64,3 +64,7 @@ stress:
 # The hedge rate over 200,000 calls and more a row, and the fan-out over 500,000.
 long:
 	HOLDFAST_LONG=1 go test -v -run 'ShareOfHedged|FanOut' ./hedgedlimit
+
+# The client and the server of grpcmw with another implementation of gRPC. It needs npm.
+interop:
+	grpcmw/interop/run.sh

@@ -31,6 +31,13 @@ var policy = map[string][]string{
 		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/protoadapt", "google.golang.org/protobuf/reflect/protoreflect",
 		"google.golang.org/protobuf/types/descriptorpb",
 	},
+	// A program that talks with another implementation of gRPC.
+	"grpcmw/interop": {
+		"permit", "gradient", "limiter", "grpcmw",
+		"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/credentials/insecure",
+		"google.golang.org/grpc/metadata", "google.golang.org/grpc/status",
+		"google.golang.org/protobuf/types/known/emptypb", "google.golang.org/protobuf/types/known/wrapperspb",
+	},
 	"promlimit": {"permit", "limiter", "hedgedlimit", "github.com/prometheus/client_golang/prometheus"},
 	"proptest":  {"permit", "gradient", "limiter", "hedgedlimit", "pgregory.net/rapid"},
 	// What the servers of httpmw and grpcmw share.
