@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ func TestServerPeakOnASocket(t *testing.T) {
 	const limit, callers, each = 4, 32, 60
 	l := fixedLimiter(t, limit, callers)
 	var b books
+	var meeting atomic.Int64
+	met := make(chan struct{})
 	s := open(t, l, func(ctx context.Context, _ string) error {
 		switch metadata.ValueFromIncomingContext(ctx, "end")[0] {
 		case "status":
@@ -31,6 +34,11 @@ func TestServerPeakOnASocket(t *testing.T) {
 			panic("boom")
 		case "until":
 			<-ctx.Done()
+		case "meet": // the first few must be inside at once
+			if meeting.Add(1) == limit {
+				close(met)
+			}
+			<-met
 		}
 		return nil
 	}, around(b.outside), inside(around(b.inside)), grpcmw.AcceptReports())
@@ -51,11 +59,14 @@ func TestServerPeakOnASocket(t *testing.T) {
 			for i := range each {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				end := []string{"return", "return", "status", "panic", "until"}[i%5]
+				if i == 0 {
+					end = "meet"
+				}
 				if end == "until" {
 					ctx, cancel = context.WithTimeout(ctx, ms)
 				}
 				ctx = metadata.AppendToOutgoingContext(ctx, "end", end)
-				if i%7 == 0 {
+				if i%7 == 3 {
 					ctx = metadata.AppendToOutgoingContext(ctx, attempts, "1")
 				}
 				_ = c.call(ctx, allKinds[(caller+i)%4]) // the books tell how it went

@@ -440,7 +440,7 @@ func retrying(code codes.Code) grpc.DialOption {
 		"initialBackoff": "0.010s", "maxBackoff": "0.010s", "backoffMultiplier": 1, "retryableStatusCodes": [` + strconv.Itoa(int(code)) + `]}}]}`)
 }
 
-// grpc-go's own retries obey the pushback to the millisecond, and stop where it says so.
+// R4: grpc-go's own retries obey the pushback to the millisecond, and stop where it says so.
 func TestChannelsObeyThePushback(t *testing.T) {
 	for _, method := range allKinds {
 		for _, code := range []codes.Code{codes.ResourceExhausted, codes.Unavailable} {
