@@ -23,7 +23,7 @@ var policy = map[string][]string{
 	"gradient":    {},
 	"limiter":     {"permit", "gradient"},
 	"hedgedlimit": {"permit", "gradient", "limiter"},
-	"httpmw":      {"permit", "gradient", "limiter", "hedgedlimit", "internal/shed"},
+	"httpmw":      {"permit", "gradient", "limiter", "hedgedlimit", "internal/gate"},
 	"grpcmw": {
 		"permit", "gradient", "limiter", "hedgedlimit", "internal/gate",
 		"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata",
@@ -41,8 +41,8 @@ var policy = map[string][]string{
 	"promlimit": {"permit", "limiter", "hedgedlimit", "github.com/prometheus/client_golang/prometheus"},
 	"proptest":  {"permit", "gradient", "limiter", "hedgedlimit", "pgregory.net/rapid"},
 	// What the servers of httpmw and grpcmw share.
-	"internal/shed": {},
 	"internal/gate": {"permit", "limiter", "internal/shed"},
+	"internal/shed": {},
 	// A program that plants faults and runs the tests; it needs nothing.
 	"proptest/mutants": {},
 }

@@ -1,7 +1,6 @@
 package main
 
-// grpcserverFaults break the limit of a gRPC server, and the gate that it shares with the
-// HTTP one.
+// grpcserverFaults break the limit of a gRPC server.
 var grpcserverFaults = []fault{
 	{
 		name: "a panic of a gRPC handler keeps its permit", law: "L10", file: "grpcmw/server.go",
@@ -122,15 +121,11 @@ var grpcserverFaults = []fault{
 		old: "	if said != nil {", new: "	if said == nil {",
 	},
 	{
-		name: "a marked gRPC call waits", law: "L4", file: "internal/gate/gate.go", packages: []string{"grpcmw"},
-		old: "g.limiter.Acquire(ctx, limiter.Hedge)", new: "g.limiter.Acquire(ctx, limiter.Retry)",
-	},
-	{
-		name: "a call that was refused stays inside", law: "Close", file: "internal/gate/gate.go", packages: []string{"grpcmw"},
+		name: "a call that was refused stays inside", law: "Close", file: "internal/gate/gate.go", packages: serverPackages,
 		old: "		g.refused[why].Add(1)\n		g.Leave()\n", new: "		g.refused[why].Add(1)\n",
 	},
 	{
-		name: "a call that waits does not know its deadline", law: "deadline", file: "internal/gate/gate.go", packages: []string{"grpcmw"},
+		name: "a call that waits does not know its deadline", law: "deadline", file: "internal/gate/gate.go", packages: serverPackages,
 		old: "g.limiter.Acquire(ctx, limiter.Primary)", new: "g.limiter.Acquire(context.WithoutCancel(ctx), limiter.Primary)",
 	},
 }
