@@ -121,6 +121,14 @@ var grpcserverFaults = []fault{
 		old: "	if said != nil {", new: "	if said == nil {",
 	},
 	{
+		name: "a gate closes each time that it is empty", law: "Close", file: "internal/gate/gate.go",
+		old: "		g.idle.Do(func() { close(g.quiet) })\n", new: "		close(g.quiet)\n",
+	},
+	{
+		name: "a gate that is closed lets the last one wait for ever", law: "Close", file: "internal/gate/gate.go",
+		old: "	if g.live.Add(-2) == 1 {", new: "	if g.live.Add(-2) == 0 {",
+	},
+	{
 		name: "a call that was refused stays inside", law: "Close", file: "internal/gate/gate.go", packages: serverPackages,
 		old: "		g.refused[why].Add(1)\n		g.Leave()\n", new: "		g.refused[why].Add(1)\n",
 	},
