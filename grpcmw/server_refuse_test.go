@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,6 +161,45 @@ func TestServerRefusalsAreToldApart(t *testing.T) {
 			}
 		}, grpcmw.MaxExtra(0))
 	})
+}
+
+// retrying is a channel with grpc-go's own retries, four attempts at most, of refusals.
+func retrying(code codes.Code) grpc.DialOption {
+	return grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4,
+		"initialBackoff": "0.010s", "maxBackoff": "0.010s", "backoffMultiplier": 1, "retryableStatusCodes": [` + strconv.Itoa(int(code)) + `]}}]}`)
+}
+
+// R4: grpc-go's own retries obey the pushback to the millisecond, and stop where it says so.
+func TestChannelsObeyThePushback(t *testing.T) {
+	for _, method := range allKinds {
+		for _, code := range []codes.Code{codes.ResourceExhausted, codes.Unavailable} {
+			for after, want := range map[time.Duration][]time.Duration{
+				1234 * ms: {0, 1234 * ms, 2468 * ms, 3702 * ms},
+				0:         {0, 0, 0, 0},
+				-1:        {0},
+			} {
+				synctest.Test(t, func(t *testing.T) {
+					start := time.Now()
+					var came []time.Duration
+					note := func(context.Context, string) func() { came = append(came, time.Since(start)); return func() {} }
+					l := fixedLimiter(t, 1, 0)
+					inBubble(t, l, answerAtOnce, func(t *testing.T, s *shop) {
+						held, _ := l.TryAcquire(limiter.Bypass)
+						time.AfterFunc(3*time.Second, func() { held.Release(permit.Ignored) })
+						err := s.call(t.Context(), method)
+						synctest.Wait()
+						if !slices.Equal(came, want) {
+							t.Errorf("%s, %v, pushback %v: the attempts came after %v, want %v", method, code, after, came, want)
+						}
+						if served := after > ms; (err == nil) != served || !served && status.Code(err) != code {
+							t.Errorf("%s, %v, pushback %v: %v", method, code, after, err)
+						}
+						time.Sleep(4 * time.Second)
+					}, grpcmw.Pushback(after), grpcmw.RefusalCode(code), retrying(code), around(note))
+				})
+			}
+		}
+	}
 }
 
 // A client that leaves while its call waits gives up its place at once: the call behind is
