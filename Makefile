@@ -61,7 +61,7 @@ bench-http:
 	go run $(BENCHSTAT) -col /impl http.txt
 
 check-deep: mutants fuzz stress long interop
-	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./proptest
+	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./grpcmw ./proptest
 
 # Every planted fault must be caught by a test. Before that, the ledger's tests must pass
 # with goroutines that step aside at every statement of it.
@@ -71,6 +71,8 @@ mutants:
 
 fuzz:
 	go test -run '^$$' -fuzz FuzzLedger -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./permit
+	for target in ParseServiceConfig Pushback Thousandths; do \
+		go test -run '^$$' -fuzz "^Fuzz$$target\$$" -fuzztime $(FUZZTIME) ./grpcmw || exit 1; done
 
 stress:
 	HOLDFAST_STRESS=$(STRESS) go test -race -run Stress -timeout 60m ./permit ./hedgedlimit
@@ -80,6 +82,8 @@ long:
 	HOLDFAST_LONG=1 go test -v -run 'ShareOfHedged|FanOut' ./hedgedlimit
 
 # The HTTP middleware beside nginx, curl and Python's websockets, which are installed by apt
-# where they are missing.
+# where they are missing; the client and the server of grpcmw with another implementation of
+# gRPC, which needs npm.
 interop:
 	httpmw/interop/nginx.sh
+	grpcmw/interop/run.sh

@@ -23,10 +23,25 @@ var policy = map[string][]string{
 	"gradient":    {},
 	"limiter":     {"permit", "gradient"},
 	"hedgedlimit": {"permit", "gradient", "limiter"},
-	"httpmw":      {"permit", "gradient", "limiter", "hedgedlimit", "internal/shed"},
-	"promlimit":   {"permit", "limiter", "hedgedlimit", "github.com/prometheus/client_golang/prometheus"},
-	"proptest":    {"permit", "gradient", "limiter", "hedgedlimit", "pgregory.net/rapid"},
+	"httpmw":      {"permit", "gradient", "limiter", "hedgedlimit", "internal/gate"},
+	"grpcmw": {
+		"permit", "gradient", "limiter", "hedgedlimit", "internal/gate",
+		"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata",
+		"google.golang.org/grpc/peer", "google.golang.org/grpc/stats", "google.golang.org/grpc/status",
+		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/protoadapt", "google.golang.org/protobuf/reflect/protoreflect",
+		"google.golang.org/protobuf/types/descriptorpb",
+	},
+	// A program that talks with another implementation of gRPC.
+	"grpcmw/interop": {
+		"permit", "gradient", "limiter", "grpcmw",
+		"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/credentials/insecure",
+		"google.golang.org/grpc/metadata", "google.golang.org/grpc/status",
+		"google.golang.org/protobuf/types/known/emptypb", "google.golang.org/protobuf/types/known/wrapperspb",
+	},
+	"promlimit": {"permit", "limiter", "hedgedlimit", "github.com/prometheus/client_golang/prometheus"},
+	"proptest":  {"permit", "gradient", "limiter", "hedgedlimit", "pgregory.net/rapid"},
 	// What the servers of httpmw and grpcmw share.
+	"internal/gate": {"permit", "limiter", "internal/shed"},
 	"internal/shed": {},
 	// For tests that run HTTP in a bubble.
 	"internal/memnet": {},
@@ -38,7 +53,7 @@ var policy = map[string][]string{
 
 // testPolicy is what test files may import besides.
 var testPolicy = []string{
-	"permit", "gradient", "limiter", "hedgedlimit", "httpmw", "promlimit", "proptest",
+	"permit", "gradient", "limiter", "hedgedlimit", "httpmw", "grpcmw", "promlimit", "proptest",
 	"pgregory.net/rapid", "golang.org/x/sync/semaphore", "github.com/prometheus/client_golang/prometheus",
 }
 
@@ -78,6 +93,7 @@ func TestImportPolicy(t *testing.T) {
 			isTest := strings.HasSuffix(file, "_test.go")
 			switch {
 			case standard, slices.Contains(allowed, name):
+			case isTest && pkg == "grpcmw" && strings.HasPrefix(name, "google.golang.org/"):
 			case isTest && (slices.Contains(testPolicy, name) || strings.HasPrefix(name, "internal/")):
 			default:
 				t.Errorf("%s: package %s may not import %s", file, pkg, name)

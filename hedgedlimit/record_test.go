@@ -2,6 +2,7 @@ package hedgedlimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -108,4 +109,21 @@ func TestCallsOfSeveralTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	probe(t, h)
+}
+
+// A timer that fires in the instant in which it is set gives its right to the record back
+// before the caller has gone on. The record must not be used again by then, or the caller
+// finds nothing in it.
+func TestTimerThatFiresAtOnceDoesNotEndTheCall(t *testing.T) {
+	h := newHedger(t, hedgedlimit.Config{
+		MaxAttempts: 3, Delay: hedgedlimit.Fixed(0),
+		Classify: func(error) hedgedlimit.Verdict { return hedgedlimit.NonFatal },
+	})
+	failed := errors.New("failed")
+	for range 2000 {
+		_, err := hedgedlimit.Do(t.Context(), h, func(context.Context, hedgedlimit.Attempt) (int, error) { return 0, failed })
+		if !errors.Is(err, failed) {
+			t.Fatal(err)
+		}
+	}
 }

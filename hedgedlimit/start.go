@@ -206,12 +206,12 @@ func (c *call) arm(atLeast time.Duration) {
 // set sets the timer. A tick of what it was set to before is told by its time.
 func (c *call) set(now time.Time, d time.Duration, why Start) {
 	c.due, c.why, c.armed = now.Add(d), why, true
+	c.refs.Add(1) // first: the function may give it back before this has returned
 	switch {
 	case c.timer == nil:
-		c.refs.Add(1)
 		c.timer = time.AfterFunc(d, c.tick)
-	case !c.timer.Reset(d):
-		c.refs.Add(1) // the function has begun, and keeps its own
+	case c.timer.Reset(d):
+		c.refs.Add(-1) // it was set, and has one; never the last: the caller has one
 	}
 }
 

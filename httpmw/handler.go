@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/shed"
+	"github.com/holdfast-go/holdfast/internal/gate"
 	"github.com/holdfast-go/holdfast/limiter"
 	"github.com/holdfast-go/holdfast/permit"
 )
@@ -19,23 +17,11 @@ import (
 type Handler struct {
 	// Immutable after NewHandler.
 	next       http.Handler
-	limiter    *limiter.Limiter
+	gate       *gate.Gate
 	exempt     func(*http.Request) bool // nil: no request is
 	maxTimeout time.Duration            // 0: the header is not read
 	reports    bool
 	retryAfter []string // the value of the header, shared by all refusals
-
-	shedder *shed.Shedder // has its own lock
-
-	// live is twice the number of requests inside, those that wait included, and 1 more
-	// once closed. Requests that find it odd leave at once.
-	live atomic.Int64
-	// idle closes quiet. Invariant: quiet is closed only if live has been 1.
-	idle  sync.Once
-	quiet chan struct{}
-
-	refused  [numRefusals]atomic.Uint64
-	exempted atomic.Uint64
 }
 
 // NewHandler returns a Handler in front of next. Without options it has a limiter of its
@@ -51,19 +37,13 @@ func NewHandler(next http.Handler, opts ...HandlerOption) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	floor := extraFloor
-	if o.maxExtra == 0 {
-		floor = 0
-	}
 	return &Handler{
 		next:       next,
-		limiter:    o.limiter,
+		gate:       gate.New(o.limiter, o.maxExtra),
 		exempt:     o.exempt,
 		maxTimeout: o.maxTimeout,
 		reports:    o.reports,
 		retryAfter: seconds(o.retryAfter),
-		shedder:    shed.New(o.maxExtra, floor),
-		quiet:      make(chan struct{}),
 	}, nil
 }
 
@@ -77,16 +57,10 @@ func NewHandler(next http.Handler, opts ...HandlerOption) (*Handler, error) {
 // to 2 µs and five. A refusal takes some 0.2 µs and allocates nothing: BenchmarkServeHTTP.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.exempt != nil && h.exempt(r) {
-		h.exempted.Add(1)
+		h.gate.Exempt()
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	if !h.enter() {
-		h.refuse(w, r, refusedClosed)
-		return
-	}
-	// Runs after the permit has been released: so Close returns after that too.
-	defer h.leave()
 	ctx, derived := r.Context(), false
 	if d, ok := h.timeout(r); ok {
 		var cancel context.CancelFunc
@@ -94,14 +68,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		derived = true
 	}
-	p, why := h.acquire(ctx, attempt(r) > 1)
-	if why != notRefused {
-		h.refuse(w, r, why)
+	p, why := h.gate.Enter(ctx, attempt(r) > 1)
+	if why != gate.None {
+		h.refuse(w, r)
 		return
 	}
-	var said *report
+	// Runs after the permit has been released: so Close returns after that too.
+	defer h.gate.Leave()
+	var said *gate.Report
 	if h.reports {
-		said = new(report)
+		said = new(gate.Report)
 		ctx = context.WithValue(ctx, reportKey{}, said)
 		derived = true
 	}
@@ -112,29 +88,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, inner, said, p)
 }
 
-// acquire takes a permit, or says why there is none to be had.
-func (h *Handler) acquire(ctx context.Context, extra bool) (limiter.Permit, refusal) {
-	if !extra {
-		h.shedder.Primary(time.Now())
-		p, err := h.limiter.Acquire(ctx, limiter.Primary)
-		return p, reason(err, refusedFull)
-	}
-	// The share is asked first: to take a permit only to give it back might have a
-	// primary refused that came in between.
-	ticket, ok := h.shedder.Extra(time.Now())
-	if !ok {
-		return limiter.Permit{}, refusedExtraShare
-	}
-	p, err := h.limiter.Acquire(ctx, limiter.Hedge)
-	if err != nil {
-		h.shedder.Refund(ticket)
-	}
-	return p, reason(err, refusedExtraFull)
-}
-
 // serve runs the next handler under p. inner is the request, or its copy with another
 // context.
-func (h *Handler) serve(w http.ResponseWriter, r, inner *http.Request, said *report, p limiter.Permit) {
+func (h *Handler) serve(w http.ResponseWriter, r, inner *http.Request, said *gate.Report, p limiter.Permit) {
 	// Whoever serves a tunnel may take the request's headers away.
 	tunnel := isTunnel(r)
 	outcome := permit.Ignored // stays so if next does not return
@@ -142,7 +98,7 @@ func (h *Handler) serve(w http.ResponseWriter, r, inner *http.Request, said *rep
 		if inner != r {
 			handBack(r, inner)
 		}
-		p.Release(said.outcome(outcome))
+		p.Release(said.End(outcome))
 	}()
 	h.next.ServeHTTP(w, inner)
 	if !tunnel { // how long one was open is no latency
@@ -163,20 +119,6 @@ func ended(r, inner *http.Request) permit.Outcome {
 	return permit.Success
 }
 
-func (h *Handler) enter() bool {
-	if h.live.Add(2)&1 == 0 {
-		return true
-	}
-	h.leave()
-	return false
-}
-
-func (h *Handler) leave() {
-	if h.live.Add(-2) == 1 {
-		h.idle.Do(func() { close(h.quiet) })
-	}
-}
-
 // Close refuses all further requests with the same 503, and waits until those inside have
 // ended, also those that wait for a permit, which are served as ever. It returns nil then,
 // or ctx.Err() if ctx ends before; the Handler stays closed, and Close may be called again
@@ -186,17 +128,7 @@ func (h *Handler) leave() {
 // The release of the last permit synchronizes before the return of a Close that returns
 // nil. As the server's own Shutdown, it does not wait for a connection that was hijacked
 // and whose handler has returned.
-func (h *Handler) Close(ctx context.Context) error {
-	if h.live.Or(1)>>1 == 0 {
-		return nil
-	}
-	select {
-	case <-h.quiet:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (h *Handler) Close(ctx context.Context) error { return h.gate.Close(ctx) }
 
 // HandlerStats is a snapshot of a Handler.
 type HandlerStats struct {
@@ -229,17 +161,6 @@ type Refusals struct {
 // Stats returns a snapshot; its parts are read one after the other. It never fails and
 // may be called at any time, also after Close.
 func (h *Handler) Stats() HandlerStats {
-	return HandlerStats{
-		Limiter: h.limiter.Stats(),
-		Inside:  int(h.live.Load() >> 1),
-		Exempt:  h.exempted.Load(),
-		Refused: Refusals{
-			Full:       h.refused[refusedFull].Load(),
-			ExtraFull:  h.refused[refusedExtraFull].Load(),
-			ExtraShare: h.refused[refusedExtraShare].Load(),
-			Expired:    h.refused[refusedExpired].Load(),
-			Gone:       h.refused[refusedGone].Load(),
-			Closed:     h.refused[refusedClosed].Load(),
-		},
-	}
+	g := h.gate.Stats()
+	return HandlerStats{Limiter: g.Limiter, Inside: g.Inside, Exempt: g.Exempt, Refused: Refusals(g.Refused)}
 }

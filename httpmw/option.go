@@ -309,10 +309,6 @@ func repeatable(r *http.Request) bool {
 const (
 	defaultMaxExtra   = 0.10
 	defaultRetryAfter = time.Second
-
-	// extraFloor is how many hedges and retries are let in within the window in any
-	// case, so that a server with little traffic serves a retry at all.
-	extraFloor = 3
 )
 
 // A HandlerOption changes what NewHandler makes. Options are applied in order; of two of

@@ -1,11 +1,14 @@
 package main
 
+// serverPackages have the tests that are to find what is wrong with the gate they share.
+var serverPackages = []string{"httpmw", "grpcmw"}
+
 // handlerFaults break the limit of a server and who is refused first.
 var handlerFaults = []fault{
 	{
 		name: "a panic of a handler keeps its permit", law: "L10", file: "httpmw/handler.go",
-		old: "	defer func() {\n		if inner != r {\n			handBack(r, inner)\n		}\n		p.Release(said.outcome(outcome))\n	}()\n	h.next.ServeHTTP(w, inner)\n	if !tunnel { // how long one was open is no latency\n		outcome = ended(r, inner)\n	}\n",
-		new: "	h.next.ServeHTTP(w, inner)\n	if !tunnel {\n		outcome = ended(r, inner)\n	}\n	handBack(r, inner)\n	p.Release(said.outcome(outcome))\n",
+		old: "	defer func() {\n		if inner != r {\n			handBack(r, inner)\n		}\n		p.Release(said.End(outcome))\n	}()\n	h.next.ServeHTTP(w, inner)\n	if !tunnel { // how long one was open is no latency\n		outcome = ended(r, inner)\n	}\n",
+		new: "	h.next.ServeHTTP(w, inner)\n	if !tunnel {\n		outcome = ended(r, inner)\n	}\n	handBack(r, inner)\n	p.Release(said.End(outcome))\n",
 	},
 	{
 		name: "a permit comes back before the handler runs", law: "L2", file: "httpmw/handler.go",
@@ -17,7 +20,7 @@ var handlerFaults = []fault{
 	},
 	{
 		name: "a panic of a handler ends in the Handler", law: "L10", file: "httpmw/handler.go",
-		old: "		p.Release(said.outcome(outcome))\n", new: "		p.Release(said.outcome(outcome))\n		_ = recover()\n",
+		old: "		p.Release(said.End(outcome))\n", new: "		p.Release(said.End(outcome))\n		_ = recover()\n",
 	},
 	{
 		name: "a tunnel's time is a latency", law: "outcome", file: "httpmw/handler.go",
@@ -40,35 +43,36 @@ var handlerFaults = []fault{
 		old: "	case inner.Context().Err() != nil:", new: "	case false:",
 	},
 	{
-		name: "a refusal after Close reaches the handler", law: "Close", file: "httpmw/handler.go",
-		old: "	h.leave()\n	return false\n", new: "	return true\n",
+		name: "a refusal after Close reaches the handler", law: "Close", file: "internal/gate/gate.go", packages: serverPackages,
+		old: "	why := Closed\n", new: "	why := None\n",
 	},
 	{
-		name: "Close does not wait for handlers", law: "Close", file: "httpmw/handler.go",
-		old: "	if h.live.Or(1)>>1 == 0 {", new: "	if h.live.Or(1) >= 0 {",
+		name: "Close does not wait for handlers", law: "Close", file: "internal/gate/gate.go", packages: serverPackages,
+		old: "	if g.live.Or(1)>>1 == 0 {", new: "	if g.live.Or(1) >= 0 {",
 	},
 	{
 		name: "Close returns before the permit is back", law: "Close", file: "httpmw/handler.go",
-		old: "		p.Release(said.outcome(outcome))\n", new: "		go func() { time.Sleep(time.Millisecond); p.Release(said.outcome(outcome)) }()\n",
+		old: "		p.Release(said.End(outcome))\n", new: "		go func() { time.Sleep(time.Millisecond); p.Release(said.End(outcome)) }()\n",
 	},
 	{
-		name: "an exempt request is refused after Close", law: "Exempt", file: "httpmw/handler.go",
-		old: "	if h.exempt != nil && h.exempt(r) {", new: "	if h.exempt != nil && h.live.Load()&1 == 0 && h.exempt(r) {",
+		name: "an exempt request needs a permit", law: "Exempt", file: "httpmw/handler.go",
+		old: "		h.gate.Exempt()\n",
+		new: "		p, why := h.gate.Enter(r.Context(), false)\n		if why != gate.None {\n			h.refuse(w, r)\n			return\n		}\n		defer h.gate.Leave()\n		defer p.Release(permit.Ignored)\n		h.gate.Exempt()\n",
 	},
 	{
-		name: "a marked request waits", law: "L4", file: "httpmw/handler.go",
-		old: "h.limiter.Acquire(ctx, limiter.Hedge)", new: "h.limiter.Acquire(ctx, limiter.Retry)",
+		name: "a marked request waits", law: "L4", file: "internal/gate/gate.go", packages: serverPackages,
+		old: "g.limiter.Acquire(ctx, limiter.Hedge)", new: "g.limiter.Acquire(ctx, limiter.Retry)",
 	},
 	{
-		name: "a marked request without a permit keeps its share", law: "L9", file: "httpmw/handler.go",
-		old: "		h.shedder.Refund(ticket)\n", new: "		_ = ticket\n",
+		name: "a marked request without a permit keeps its share", law: "L9", file: "internal/gate/gate.go", packages: serverPackages,
+		old: "		g.shedder.Refund(ticket)\n", new: "		_ = ticket\n",
 	},
 	{
-		name: "first attempts are not counted for the share", law: "L9", file: "httpmw/handler.go",
-		old: "		h.shedder.Primary(time.Now())\n", new: "",
+		name: "first attempts are not counted for the share", law: "L9", file: "internal/gate/gate.go", packages: serverPackages,
+		old: "		g.shedder.Primary(time.Now())\n", new: "",
 	},
 	{
-		name: "MaxExtra 0 lets some in", law: "MaxExtra", file: "httpmw/handler.go",
+		name: "MaxExtra 0 lets some in", law: "MaxExtra", file: "internal/gate/gate.go", packages: serverPackages,
 		old: "		floor = 0\n", new: "		floor = extraFloor\n",
 	},
 	{
@@ -93,7 +97,7 @@ var handlerFaults = []fault{
 	},
 	{
 		name: "the queue does not know the header's deadline", law: "header", file: "httpmw/handler.go",
-		old: "h.acquire(ctx, attempt(r) > 1)", new: "h.acquire(r.Context(), attempt(r) > 1)",
+		old: "h.gate.Enter(ctx, attempt(r) > 1)", new: "h.gate.Enter(r.Context(), attempt(r) > 1)",
 	},
 	{
 		name: "the files of a copied request's form stay", law: "transparency", file: "httpmw/handler_request.go",
@@ -117,7 +121,7 @@ var handlerFaults = []fault{
 	},
 	{
 		name: "a refusal reads the body", law: "refusal", file: "httpmw/handler_refuse.go",
-		old: "	h.refused[why].Add(1)\n", new: "	h.refused[why].Add(1)\n	_, _ = r.Body.Read(make([]byte, 1))\n",
+		old: "	header := w.Header()\n", new: "	header := w.Header()\n	_, _ = r.Body.Read(make([]byte, 1))\n",
 	},
 	{
 		name: "HEAD is refused with a body", law: "refusal", file: "httpmw/handler_refuse.go",
@@ -128,24 +132,24 @@ var handlerFaults = []fault{
 		old: "	if d%time.Second > 0 {", new: "	if d < time.Second {",
 	},
 	{
-		name: "a client that has left is counted as refused", law: "Stats", file: "httpmw/handler_refuse.go",
-		old: "	return refusedGone\n", new: "	return full\n",
+		name: "a client that has left is counted as refused", law: "Stats", file: "internal/gate/gate.go", packages: serverPackages,
+		old: "	return Gone\n", new: "	return full\n",
 	},
 	{
 		name: "a refusal allocates", law: "refusal", file: "httpmw/handler_refuse.go",
 		old: "	header[\"Content-Type\"] = refusalType\n", new: "	header.Set(\"Content-Type\", refusalType[0])\n",
 	},
 	{
-		name: "the first report counts", law: "Report", file: "httpmw/handler_report.go",
-		old: "		if old == reportOver {", new: "		if old != 0 {",
+		name: "the first report counts", law: "Report", file: "internal/gate/report.go", packages: serverPackages,
+		old: "		if old == over {", new: "		if old != 0 {",
 	},
 	{
-		name: "a report is accepted after the end", law: "Report", file: "httpmw/handler_report.go",
-		old: "x.word.Swap(reportOver)", new: "x.word.Load()",
+		name: "a report is accepted after the end", law: "Report", file: "internal/gate/report.go", packages: serverPackages,
+		old: "x.word.Swap(over)", new: "x.word.Load()",
 	},
 	{
-		name: "a report of no outcome is accepted", law: "Report", file: "httpmw/handler_report.go",
-		old: "	if !ok || o >= permit.NumOutcomes {", new: "	if !ok {",
+		name: "a report of no outcome is accepted", law: "Report", file: "internal/gate/report.go", packages: serverPackages,
+		old: "	if x == nil || o >= permit.NumOutcomes {", new: "	if x == nil {",
 	},
 	{
 		name: "the default queue is first in, first out", law: "L6", file: "httpmw/option.go",

@@ -40,7 +40,8 @@ type fault struct {
 
 func allFaults() []fault {
 	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults,
-		httpmwFaults, lostBodyFaults, deafFaults, handlerFaults, hedgingFaults, learningFaults, gradientFaults)
+		httpmwFaults, lostBodyFaults, deafFaults, handlerFaults, hedgingFaults, learningFaults, gradientFaults,
+		grpcmwFaults, grpcclientFaults, grpcserverFaults)
 }
 
 // A result is what became of one fault.

@@ -1,0 +1,120 @@
+package grpcmw_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/holdfast-go/holdfast/grpcmw"
+)
+
+// plain is a message of a codec that is not proto.
+type plain struct{ Text []byte }
+
+// plainCodec writes a plain as the backend reads it, which speaks proto.
+type plainCodec struct{}
+
+func (plainCodec) Name() string { return "proto" }
+
+func (plainCodec) Marshal(v any) ([]byte, error) {
+	m, ok := v.(*plain)
+	if !ok {
+		return nil, errors.New("not a *plain")
+	}
+	if len(m.Text) > 127 {
+		return nil, errors.New("too long")
+	}
+	return append([]byte{0x0a, byte(len(m.Text))}, m.Text...), nil // field 1 of a BytesValue
+}
+
+func (plainCodec) Unmarshal(data []byte, v any) error {
+	m, ok := v.(*plain)
+	if !ok || len(data) < 2 {
+		return errors.New("not a *plain")
+	}
+	m.Text = append(m.Text[:0], data[2:]...)
+	return nil
+}
+
+// plainMessages makes them known.
+type plainMessages struct{}
+
+func (plainMessages) New(message any) any {
+	if _, ok := message.(*plain); ok {
+		return new(plain)
+	}
+	return nil
+}
+
+func (plainMessages) Copy(dst, src any) {
+	dst.(*plain).Text = append([]byte(nil), src.(*plain).Text...)
+}
+
+// K17: messages of other codecs are hedged if it is known how to make and copy them, and
+// sent once, counted, if not. Messages of proto need nothing beside them.
+func TestMessagesOfOtherCodecs(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		options  []any
+		reply    any
+		attempts int
+	}{
+		{name: "known", options: []any{grpcmw.WithMessages(plainMessages{})}, reply: new(plain), attempts: 2},
+		{name: "unknown", reply: new(plain), attempts: 1},
+		{name: "proto beside known ones", options: []any{grpcmw.WithMessages(plainMessages{})}, reply: new(wrapperspb.BytesValue), attempts: 2},
+		{name: "no reply", reply: nil, attempts: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService(t, inTurn(script{after: 300 * ms, deaf: true}, script{after: 50 * ms}), append(c.options, config(t, threeHedges))...)
+				defer s.close()
+				var err error
+				if reply, ok := c.reply.(*plain); ok {
+					err = s.cc.Invoke(t.Context(), get, &plain{Text: []byte("ask")}, reply, grpc.ForceCodec(plainCodec{}))
+					if want := string([]byte{byte(c.attempts - 1)}) + "ask"; string(reply.Text) != want {
+						t.Errorf("the reply is %q; want %q", reply.Text, want)
+					}
+				} else {
+					err = s.cc.Invoke(t.Context(), get, wrapperspb.Bytes(nil), c.reply)
+				}
+				if err != nil && c.name != "no reply" { // which gRPC cannot decode into
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+				if n := len(s.backend.seen()); n != c.attempts {
+					t.Errorf("%d attempts were sent; want %d", n, c.attempts)
+				}
+				if n, want := s.client.Stats().Unhedgeable, uint64(2-c.attempts); n != want {
+					t.Errorf("%d calls were unhedgeable; want %d", n, want)
+				}
+			})
+		})
+	}
+}
+
+// A stream whose request is not known is not sent again either.
+func TestStreamWithAnUnknownRequestIsSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, always(script{code: codes.Unavailable}), config(t, fourRetries))
+		defer s.close()
+		stream, err := s.cc.NewStream(t.Context(), descs[list], list, grpc.ForceCodec(plainCodec{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(stream.SendMsg(&plain{Text: []byte("ask")}), stream.CloseSend()); err != nil {
+			t.Error(err)
+		}
+		if err := stream.RecvMsg(new(plain)); status.Code(err) != codes.Unavailable {
+			t.Error(err)
+		}
+		if n, u := len(s.backend.seen()), s.client.Stats().Unhedgeable; n != 1 || u != 1 {
+			t.Errorf("%d attempts were sent, and %d calls were unhedgeable", n, u)
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package main
+
+// grpcclientFaults break what a gRPC client does with its calls and streams.
+var grpcclientFaults = []fault{
+	// The caller's own.
+	{
+		name: "attempts share the caller's reply", law: "L13", file: "grpcmw/unary.go",
+		old: "	got.reply, got.users = u.client.messages.fresh(u.reply)\n", new: "	got.reply = u.reply\n",
+	},
+	{
+		name: "attempts share the caller's request", law: "L13", file: "grpcmw/unary.go",
+		old: "return u.client.messages.clone(u.request), got,", new: "return u.request, got,",
+	},
+	{
+		name: "an attempt reads what has become the caller's again", law: "L13", file: "grpcmw/unary.go",
+		old: "	defer u.mu.Unlock()\n	u.returned = true\n", new: "	defer u.mu.Unlock()\n",
+	},
+	{
+		name: "a reply keeps what the caller had in it", law: "a reply is wholly the winner's", file: "grpcmw/message.go",
+		old: "	proto.Reset(dst)\n", new: "",
+	},
+	{
+		name: "a reply loses what this side does not know", law: "a reply is wholly the winner's", file: "grpcmw/message.go",
+		old: "	d.SetUnknown(s.GetUnknown())\n", new: "",
+	},
+	{
+		name: "the trailers of each attempt go to the caller", law: "L13", file: "grpcmw/calloption.go",
+		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.OnFinishCallOption:",
+		new: "		case grpc.HeaderCallOption, grpc.OnFinishCallOption:",
+	},
+	{
+		name: "OnFinish is told of each attempt", law: "OnFinish is told once", file: "grpcmw/calloption.go",
+		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.OnFinishCallOption:",
+		new: "		case grpc.HeaderCallOption, grpc.TrailerCallOption:",
+	},
+	{
+		name: "the caller does not get the peer", law: "out-parameters are the winner's", file: "grpcmw/calloption.go",
+		old: "				*o.PeerAddr = c.peer\n", new: "",
+	},
+	{
+		name: "a proxy's number of attempts is passed on", law: "H18", file: "grpcmw/context.go",
+		old: "		md.Delete(attemptsKey)\n", new: "",
+	},
+	{
+		name: "the number counts the attempt itself", law: "H18", file: "grpcmw/context.go",
+		old: "strconv.Itoa(number-1)", new: "strconv.Itoa(number)",
+	},
+	// Errors.
+	{
+		name: "of failures that are not fatal the first has the word", law: "H7", file: "grpcmw/errors.go",
+		old: "e.order > last.order", new: "e.order < last.order",
+	},
+	{
+		name: "a fatal failure has no more to say than others", law: "H8", file: "grpcmw/errors.go",
+		old: "!last.fatal && (e.fatal || e.order > last.order)", new: "e.order > last.order",
+	},
+	{
+		name: "the context's error is not in that of the attempt", law: "L7", file: "grpcmw/errors.go",
+		old: "	return withStatus(status.Convert(err), err, ctx.Err())\n", new: "	return err\n",
+	},
+	{
+		name: "what the server cancelled looks like the caller's cancel", law: "B60", file: "grpcmw/errors.go",
+		old: "	if !byContext(ctx, err) || errors.Is(err, ctx.Err()) {\n",
+		new: "	if status.Code(err) == codes.Canceled {\n		return withStatus(status.Convert(err), err, context.Canceled)\n	}\n	if !byContext(ctx, err) || errors.Is(err, ctx.Err()) {\n",
+	},
+	{
+		name: "a request that is too long for this side is an overload", law: "outcomes", file: "grpcmw/errors.go",
+		old: "		if local {\n			return permit.Ignored // A message longer than this side allows.\n		}\n", new: "",
+	},
+	{
+		name: "a stream is a sample of latency", law: "B56", file: "grpcmw/errors.go",
+		old: "		return permit.Overload\n	}\n	return permit.Ignored\n}", new: "		return permit.Overload\n	}\n	return permit.Success\n}",
+	},
+	// Policies.
+	{
+		name: "headers do not commit a call", law: "R5", file: "grpcmw/hedger.go",
+		old: "		return ok && e.cells.header != nil", new: "		return ok && e.cells.header != nil && len(nonFatal) > 9",
+	},
+	{
+		name: "a failure after the headers takes no token", law: "T3", file: "grpcmw/hedger.go",
+		old: "			return -1, true\n", new: "			return 0, false\n",
+	},
+	{
+		name: "a pushback that cannot be read is none", law: "H12", file: "grpcmw/hedger.go",
+		old: "	if !ok {\n		d = -1\n	}\n	return d, present", new: "	return d, present && ok",
+	},
+	{
+		name: "gates hold a policy's hedges back", law: "H2", file: "grpcmw/hedger.go",
+		old: "c.Delay, c.Retry, c.Gates = nil, nil, hedgedlimit.NoGates", new: "c.Delay, c.Retry = nil, nil",
+	},
+	{
+		name: "the throttle lets methods on the list pass", law: "T8", file: "grpcmw/hedger.go",
+		old: "				c.Budget = hedgedlimit.AllOf(b, budget)\n", new: "				c.Budget = budget\n",
+	},
+	{
+		name: "headers pay into the throttle", law: "T9", file: "grpcmw/hedger.go",
+		old: "	if a != hedgedlimit.AnswerSuccess {\n", new: "	if a <= hedgedlimit.AnswerFatal {\n",
+	},
+	{
+		name: "a call without a policy pays nothing", law: "T2", file: "grpcmw/unary.go",
+		old: "	if !byContext(ctx, err) {\n		t.ended(err, seen, h)\n	}\n", new: "	_, _ = seen, h\n",
+	},
+	{
+		name: "a call that its caller ended takes a token", law: "T7", file: "grpcmw/hedger.go",
+		old: "	return hedgedlimit.AnswerFatal\n", new: "	return hedgedlimit.AnswerNonFatal\n",
+	},
+	{
+		name: "the timeout of a method says nothing to calls", law: "timeout", file: "grpcmw/client.go",
+		old: "		r.timeout, r.hedger = c.options.service.methods[i].Timeout, t.hedgers.configs[i].unary\n", new: "		r.hedger = t.hedgers.configs[i].unary\n",
+	},
+	{
+		name: "the timeout of a method says nothing to streams", law: "timeout", file: "grpcmw/client.go",
+		old: "		r.timeout = c.options.service.methods[i].Timeout\n", new: "",
+	},
+	{
+		name: "every method is hedged", law: "B43", file: "grpcmw/client.go",
+		old: "	if r.hedger == nil && c.options.hedgeable[method] {", new: "	if r.hedger == nil && len(c.options.hedgeable) > 0 {",
+	},
+	{
+		name: "the streams of clients are sent again", law: "L13", file: "grpcmw/client.go",
+		old: " || desc.ClientStreams || !desc.ServerStreams", new: "",
+	},
+	{
+		name: "streams are hedged without being asked for", law: "B56", file: "grpcmw/client.go",
+		old: "!retried && !c.options.streams[method]", new: "!ok && !retried && !c.options.streams[method]",
+	},
+	{
+		name: "the channel goes on retrying", law: "L3", file: "grpcmw/client.go",
+		old: "		grpc.WithDisableRetry(),\n", new: "",
+	},
+	// Permits.
+	{
+		name: "a panic keeps the permit of a call", law: "L10", file: "grpcmw/unary.go",
+		old: "	defer func() { p.Release(learnt) }()\n", new: "	defer func() {\n		if learnt != permit.Ignored {\n			p.Release(learnt)\n		}\n	}()\n",
+	},
+	{
+		name: "a stream gives its permit back when it is open", law: "L2", file: "grpcmw/stream.go",
+		old: "	opened = true\n", new: "	opened = true\n	s.permit.Release(permit.Ignored)\n",
+	},
+	{
+		name: "a stream that cannot be opened keeps its permit", law: "L2", file: "grpcmw/stream.go",
+		old: "		s.end(err)\n		return nil, explained(ctx, err)\n", new: "		opened = true\n		return nil, explained(ctx, err)\n",
+	},
+	{
+		name: "a panic keeps the permit of a stream", law: "L10", file: "grpcmw/stream.go",
+		old: "		if !opened { // it was", new: "		if !opened && err != nil { // it was",
+	},
+	{
+		name: "an attempt of a stream ends with its headers", law: "L2", file: "grpcmw/serverstream.go",
+		old: "	answered = true\n", new: "	answered = true\n	w.release(permit.Ignored)\n",
+	},
+	{
+		name: "a loser that was answered goes on", law: "L11", file: "grpcmw/serverstream.go",
+		old: "func (w *streamAttempt) discard() { w.cancel() }", new: "func (w *streamAttempt) discard() {}",
+	},
+	{
+		name: "a panic keeps the permit of an attempt of a stream", law: "L10", file: "grpcmw/serverstream.go",
+		old: "		if w.stream == nil {\n			w.end(nil)\n		}\n", new: "",
+	},
+	{
+		name: "a winner that ends before it is known as such is not told of", law: "OnFinish is told once", file: "grpcmw/serverstream.go",
+		old: "	if ended {\n		w.publish()\n	}\n", new: "	_ = ended\n",
+	},
+	{
+		name: "a stream that ends without headers is an answer", law: "R5", file: "grpcmw/serverstream.go",
+		old: "	defer w.mu.Unlock()\n	return w.err\n", new: "	defer w.mu.Unlock()\n	return nil\n",
+	},
+	{
+		name: "a request that is not known is sent again", law: "L13", file: "grpcmw/serverstream.go",
+		old: "	if s.single {\n", new: "	if s.single && s.empty {\n",
+	},
+	// Targets.
+	{
+		name: "a busy target is dropped", law: "a target with a permit out is never dropped", file: "grpcmw/target.go",
+		old: "	if !t.calls.CompareAndSwap(0, 1) {\n		return false\n	}\n", new: "	t.calls.Or(1)\n	if t.limiter.Limit() > 0 {\n		return true\n	}\n",
+	},
+	{
+		name: "a target that was dropped is entered", law: "one limit for each target", file: "grpcmw/target.go",
+		old: "	if t.calls.Add(2)&1 == 0 {", new: "	if t.calls.Add(2) > 0 {",
+	},
+	{
+		name: "Close does not wait for streams", law: "L7", file: "grpcmw/client.go",
+		old: "		if err := t.limiter.Close(ctx); err != nil {", new: "		if err := t.limiter.Close(ended); err != nil && ctx.Err() != nil {",
+	},
+	{
+		name: "a channel that retries is told of each time", law: "reported once", file: "grpcmw/statshandler.go",
+		old: "	w.once.Do(func() {\n", new: "	func(f func()) { f() }(func() {\n",
+	},
+	{
+		name: "transparent retries are retries of the channel", law: "H17", file: "grpcmw/statshandler.go",
+		old: "	if transparent {\n		w.transparent.Add(1)\n		return\n	}\n", new: "	if transparent {\n		w.transparent.Add(1)\n	}\n",
+	},
+	{
+		name: "the deadline of a hop is the caller's", law: "DeadlineFraction", file: "grpcmw/context.go",
+		old: "time.Duration(fraction*float64(left))", new: "left",
+	},
+	// A record of hedgedlimit that is used again.
+	{
+		name: "a timer that fires at once ends the record of its call", law: "L10", file: "hedgedlimit/start.go",
+		old: "	c.refs.Add(1) // first: the function may give it back before this has returned\n", new: "	defer c.refs.Add(1)\n",
+	},
+}
