@@ -26,7 +26,7 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "a release of a Hold that comes late reaches the next call", law: "L2", file: "hedgedlimit/attempt.go",
-		old: "c.generation != generation || t.open[word]&bit == 0 {", new: "len(t.open) == 0 || t.open[word]&bit == 0 {",
+		old: "c.generation != generation || t.open[word]&bit == 0 {", new: "c.generation < generation || len(t.open) == 0 || t.open[word]&bit == 0 {",
 	},
 	{
 		name: "an attempt has 64 holds", law: "L1", file: "hedgedlimit/attempt.go",

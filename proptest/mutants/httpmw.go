@@ -115,8 +115,8 @@ var httpmwFaults = []fault{
 		old: "	if n > 1 && httptrace", new: "	if n > 9 && httptrace",
 	},
 	{
-		name: "attempts share the caller's request", law: "L13", file: "httpmw/attempt.go",
-		old: "	out := o.clone(ctx, c.request)\n", new: "	out := c.request.WithContext(ctx)\n",
+		name: "attempts share the caller's headers", law: "L13", file: "httpmw/clone.go",
+		old: "	out.Header = r.Header.Clone()\n", new: "",
 	},
 	{
 		name: "attempts share the caller's URL", law: "L13", file: "httpmw/clone.go",
