@@ -56,3 +56,29 @@ func TestGroupThatACallIsInStays(t *testing.T) {
 		t.Errorf("after close: %v", err)
 	}
 }
+
+// Who has found a group, and comes to enter it when it has been dropped, is turned away.
+func TestGroupThatWasDroppedLetsNoCallIn(t *testing.T) {
+	o, err := newOptions([]Option{MaxHosts(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := newGroups(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dropped *group
+	for _, name := range []string{"first", "second"} {
+		x, err := g.enter(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.leave()
+		if dropped == nil {
+			dropped = x
+		}
+	}
+	if dropped.enter() || g.dropped != 1 {
+		t.Errorf("a call has entered a group that was dropped; %d were", g.dropped)
+	}
+}
