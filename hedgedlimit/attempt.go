@@ -3,7 +3,6 @@ package hedgedlimit
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/limiter"
@@ -40,7 +39,7 @@ func (a Attempt) Grant() permit.Grant { return a.permit.Grant() }
 // times; the attempt ends after the last release, and the first outcome other
 // than Success decides. Calling release again does nothing. A Hold that is never
 // released keeps its permit for ever, also if the function fails or panics:
-// whoever takes one must see to its end.
+// whoever takes one must see to its end. It allocates once.
 func (a Attempt) Hold() (release func(permit.Outcome)) {
 	// A call that has taken the record over writes all of attempt, but under the lock.
 	c, t := a.call, a.attempt
@@ -50,9 +49,25 @@ func (a Attempt) Hold() (release func(permit.Outcome)) {
 		panic("hedgedlimit: Hold after the attempt has ended")
 	}
 	t.holds++
-	var once sync.Once
+	if t.open == nil {
+		t.open = t.openRoom[:0]
+	}
+	word, bit := t.taken/64, uint64(1)<<(t.taken%64)
+	t.taken++
+	if word == len(t.open) {
+		t.open = append(t.open, 0)
+	}
+	t.open[word] |= bit
+	// A flag of its own, such as a sync.Once, would be a second allocation.
+	generation := a.generation
 	return func(o permit.Outcome) {
-		once.Do(func() { t.drop(o) })
+		c.mu.Lock()
+		if c.generation != generation || t.open[word]&bit == 0 {
+			c.mu.Unlock()
+			return
+		}
+		t.open[word] &^= bit
+		t.dropLocked(o)
 	}
 }
 
@@ -106,6 +121,9 @@ type attempt struct {
 	ended    instant        // when it ended, if it lost or somebody is to be told; 0 before
 	timer    *time.Timer    // cancels a loser that drains too long, or ends its linger
 	next     *attempt       // in the list of reports; the caller's once it has looked
+	taken    int            // how often Hold has been called
+	open     []uint64       // a bit for each call of Hold, in their order, set until its release is called
+	openRoom [1]uint64      // open begins in it
 }
 
 // instant is a time since the grant of an attempt in ns, and 1 more, so that 0 is
@@ -163,7 +181,7 @@ func (c *call) launch(kind limiter.Kind, p limiter.Permit, why Start) bool {
 	t.number, t.kind, t.why = len(c.attempts)+1, kind, why
 	t.permit, t.granted = p, p.GrantedAt()
 	t.holds, t.held = 1, permit.Success
-	t.newContext(c.layer.of(t.number))
+	t.newContext()
 	if kind == limiter.Primary && c.layer.pays {
 		h.config.Budget.Deposit(t.granted) // before the end of the attempt can be told
 	}
@@ -176,46 +194,19 @@ func (c *call) launch(kind limiter.Kind, p limiter.Permit, why Start) bool {
 		h.config.Gates.started(t.granted, p.Grant().InFlight)
 		go c.main()
 	} else {
-		go t.main()
+		go t.begin()
 	}
 	return true
 }
 
-// newContext makes the context of the attempt. Its deadline is the caller's, and
-// it ends with the caller's context. Where a loser may drain it must be able to outlive a
-// cancellation by the caller after the decision, so it is no child, but is told.
-func (t *attempt) newContext(parent context.Context) {
-	if !t.call.hedger.config.Losers.mayDrain() {
-		t.ctx, t.cancel = context.WithCancelCause(parent)
-		return
-	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	t.ctx, t.cancel = ctx, cancel
-	if deadline, ok := parent.Deadline(); ok {
-		timed, stop := context.WithDeadline(ctx, deadline)
-		t.ctx = timed
-		t.cancel = func(cause error) { cancel(cause); stop() }
-	}
-	t.detach = context.AfterFunc(parent, func() {
-		deadline, ok := parent.Deadline()
-		if ok && parent.Err() == context.DeadlineExceeded && !time.Now().Before(deadline) { //nolint:errorlint // the sentinel itself
-			return // The attempt's own timer says so, and says it as a deadline.
-		}
-		cancel(context.Cause(parent))
-	})
+// begin is the goroutine of the attempt. It has a small frame, and nothing else is on the
+// stack when that grows.
+func (t *attempt) begin() {
+	t.call.hedger.depth.grow()
+	t.main()
 }
 
-// dropContext frees what hangs on the context. Both steps may reach into the caller's
-// context, which may be the user's code: a panic there must not keep the permit.
-func (t *attempt) dropContext() {
-	h := t.call.hedger
-	if t.detach != nil {
-		h.guard(func() { t.detach() })
-	}
-	h.guard(func() { t.cancel(nil) })
-}
-
-// main is the goroutine of the attempt. What follows fn is deferred, so that it
+// main calls fn and sees to the end of the attempt. What follows fn is deferred, so that it
 // happens after a panic and runtime.Goexit too.
 func (t *attempt) main() {
 	defer t.call.unref()
@@ -240,7 +231,10 @@ func (t *attempt) run() {
 	// with nothing learnt.
 	o := permit.Ignored
 	defer func() { t.noteReturn(o) }()
+	var here byte
+	before := address(&here)
 	t.err = t.call.work.invoke(t.ctx, Attempt{t.call, t, t.call.generation, t.number, t.permit})
+	h.depth.observe(before, address(&here))
 	if t.err == nil {
 		o = permit.Success
 	} else {

@@ -68,7 +68,7 @@ type call struct {
 	primary attempt
 	slot    [1]*attempt // attempts begins in it
 	tick    func()      // c.onTick, made once
-	main    func()      // c.primary.main, made once
+	main    func()      // c.primary.begin, made once
 }
 
 // decision is how a call ends.

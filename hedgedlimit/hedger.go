@@ -26,6 +26,7 @@ type Hedger struct {
 	holdback   *holdback
 
 	counts  counts
+	depth   depth         // of the stacks of attempts
 	records sync.Pool     // of *record[T], for whatever T was used last
 	live    atomic.Int64  // 2 for each call that is not over, and 1 if closed
 	over    chan struct{} // closed when live has come down to 1

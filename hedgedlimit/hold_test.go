@@ -78,6 +78,59 @@ func TestReleaseOfAHoldCountsOnce(t *testing.T) {
 	})
 }
 
+// The releases of a Hold are told apart by a bit, of which a word has 64.
+func TestEachOfManyHoldsCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 130
+		var h *hedgedlimit.Hedger
+		releases, _, event := holder(t, &h, n, nil)
+		for i, release := range releases {
+			if h.Limiter().InFlight() != 1 {
+				t.Fatalf("the attempt has ended after %d of %d releases", i, n)
+			}
+			release(permit.Success)
+			if i < n-1 {
+				release(permit.Overload)
+			}
+		}
+		if event.Outcome != permit.Success {
+			t.Errorf("outcome %v", event.Outcome)
+		}
+		probe(t, h)
+	})
+}
+
+// A record is used again, so a release that is called after its call is over finds the
+// memory of another call.
+func TestLateReleaseDoesNotReachAnotherCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHedger(t, hedgedlimit.Config{})
+		var releases []func(permit.Outcome)
+		for range 20 {
+			_, err := hedgedlimit.Do(t.Context(), h, func(_ context.Context, a hedgedlimit.Attempt) (int, error) {
+				releases = append(releases, a.Hold())
+				return 1, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			current := len(releases) - 1
+			for _, late := range releases[:current] {
+				late(permit.Overload)
+			}
+			if h.Limiter().InFlight() != 1 {
+				t.Fatal("a release of a call that is over has ended the attempt of another")
+			}
+			releases[current](permit.Success)
+			synctest.Wait()
+		}
+		if n := h.Stats().Ended[limiter.Primary][permit.Success]; n != 20 {
+			t.Errorf("%d of 20 attempts were a success", n)
+		}
+		probe(t, h)
+	})
+}
+
 func TestFirstOutcomeOtherThanSuccessDecides(t *testing.T) {
 	const bad = permit.Outcome(200)
 	for _, c := range []struct {

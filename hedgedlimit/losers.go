@@ -146,7 +146,9 @@ func (t *attempt) lose(now time.Time, policy LoserPolicy, beaten bool) {
 		// The end of the caller's context reaches it by itself, and with its own
 		// cause.
 	case drained:
-		c.hedger.guard(func() { t.detach() }) // as in end
+		if t.detach != nil {
+			c.hedger.guard(func() { t.detach() }) // as in end
+		}
 	default:
 		t.stop()
 	}

@@ -31,7 +31,7 @@ type worker interface {
 // addition that reaches zero, and so before recycle; and a Put into a sync.Pool
 // happens before the Get that returns it. An Attempt that a user has kept holds a
 // generation, which recycle changes under the lock: its Hold finds that out, under
-// the same lock, before it looks at anything else.
+// the same lock, before it looks at anything else. So does the release of a Hold.
 type record[T any] struct {
 	call
 	fn        func(context.Context, Attempt) (T, error)
@@ -48,7 +48,7 @@ func take[T any](h *Hedger) *record[T] {
 	r := &record[T]{}
 	c := &r.call
 	c.work, c.hedger = r, h
-	c.tick, c.main = c.onTick, c.primary.main
+	c.tick, c.main = c.onTick, c.primary.begin
 	c.primary.call = c
 	return r
 }

@@ -45,18 +45,28 @@ type call struct {
 	// Guarded by picking.
 
 	tried []*url.URL
+
+	// first and outgoing are the work of the first attempt, which owns them, and its
+	// request, if that has no body. They are here, and not allocations of their own, since
+	// every call has them. A request that has a body would refer to the wrapper of it, and
+	// what the wrapper is found lost by refers to the work: it would never be garbage.
+	first    work
+	outgoing outgoing
 }
 
 // attempt runs one attempt: it is the function of hedgedlimit.Do. It returns when
 // the headers are there, or the first byte of the body, and that is when the latency
 // ends; the permit is held until all parts of the work have ended.
 func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Response, error) {
-	c.begin(a.Number())
 	ctx, left, cut := c.transport.options.tighten(parent)
-	release := a.Hold()
-	w := &work{release: release, outcome: permit.Success}
+	w := &c.first
+	if a.Number() > 1 {
+		w = new(work)
+	}
+	w.release, w.outcome = a.Hold(), permit.Success
 	w.parts.Store(1)
 	if cut != nil {
+		release := w.release
 		w.release = func(o permit.Outcome) { cut(); release(o) }
 	}
 	var sent io.Closer // the request body, once the base is to close it
@@ -167,11 +177,16 @@ func (c *call) prepare(ctx context.Context, n int, left time.Duration, w *work) 
 		ctx = traceless{ctx}
 	}
 	c.mu.Lock()
+	c.beginLocked(n)
 	if c.returned {
 		c.mu.Unlock()
 		return nil, errReturned
 	}
-	out := c.request.Clone(ctx)
+	o := &c.outgoing
+	if b := c.request.Body; n > 1 || b != nil && b != http.NoBody {
+		o = new(outgoing)
+	}
+	out := o.clone(ctx, c.request)
 	if !c.retries {
 		// The caller may fill in the trailers while the only body is being read.
 		out.Trailer = c.request.Trailer
@@ -223,6 +238,7 @@ func (c *call) prepareBody(out *http.Request, n int, w *work) error {
 	if out.Body == nil || out.Body == http.NoBody {
 		return nil
 	}
+	w.requests = new(requestBodies)
 	original := out.GetBody
 	if original != nil {
 		// The base may want the body once more, to repeat a request on another

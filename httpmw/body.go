@@ -28,7 +28,7 @@ type work struct {
 	// allocation of its own, since every attempt that is answered has one.
 	response body
 
-	requests requestBodies // those that the base was given
+	requests *requestBodies // those that the base was given; nil without a body
 }
 
 // begin starts one more part. It returns false, and starts none, if the work has
@@ -50,7 +50,7 @@ func (w *work) end() {
 	switch n := w.parts.Add(-1); {
 	case n == 0:
 		w.release(w.outcome)
-	case n > 0:
+	case n > 0 && w.requests != nil:
 		w.requests.closeForgotten(n)
 	}
 }
@@ -59,14 +59,22 @@ func (w *work) end() {
 // nothing of the wrapper, so that the garbage collector can tell that the wrapper
 // was lost.
 type body struct {
-	inner io.ReadCloser
-	work  *work
-	lost  *lostBodies
-	about LostBody
-	ctx   context.Context // of the attempt; nil for a request body
-	close func() error    // of a request body: closes inner once; nil for others
-	read  atomic.Bool     // of a request body: its Read has been called
-	ended atomic.Bool     // Invariant: it becomes true once, and then the part has ended.
+	inner  io.ReadCloser
+	work   *work
+	call   *call
+	ctx    context.Context // of the attempt; nil for a request body
+	close  func() error    // of a request body: closes inner once; nil for others
+	status int32           // of the response; 0 for a request body
+	read   atomic.Bool     // of a request body: its Read has been called
+	ended  atomic.Bool     // Invariant: it becomes true once, and then the part has ended.
+}
+
+// lost is where it is told that the wrapper was lost.
+func (b *body) lost() *lostBodies { return &b.call.transport.lost }
+
+// about is what is told of it.
+func (b *body) about() LostBody {
+	return LostBody{Host: b.call.key, Method: b.call.method, Request: b.close != nil, StatusCode: int(b.status)}
 }
 
 // end ends the part, and reports whether it had not ended before.
@@ -85,7 +93,7 @@ type wrapper struct {
 }
 
 // wrapped returns a wrapper of b that is not to be lost unseen.
-func (b *body) wrapped() wrapper { return wrapper{b, b.lost.watch(b)} }
+func (b *body) wrapped() wrapper { return wrapper{b, b.lost().watch(b)} }
 
 func (w *wrapper) end() bool {
 	first := w.body.end()
@@ -97,7 +105,7 @@ func (w *wrapper) end() bool {
 
 // unwatch gives the watch back. It is called once.
 func (w *wrapper) unwatch() {
-	w.lost.unwatch(w.watch)
+	w.lost().unwatch(w.watch)
 	w.watch = nil // another body's from here on
 }
 
@@ -168,8 +176,7 @@ func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *htt
 	}
 	w.begin() // cannot fail: the round trip has not ended
 	b := &w.response
-	b.inner, b.work, b.lost, b.ctx = r.Body, w, &c.transport.lost, ctx
-	b.about = LostBody{Host: c.key, Method: c.method, StatusCode: r.StatusCode}
+	b.inner, b.work, b.call, b.ctx, b.status = r.Body, w, c, ctx, int32(r.StatusCode)
 	shown := new(http.Response)
 	*shown = *r
 	if writer, ok := r.Body.(io.Writer); ok && r.StatusCode == http.StatusSwitchingProtocols {

@@ -20,8 +20,7 @@ func (c *call) newRequestBody(inner io.ReadCloser, w *work) io.ReadCloser {
 	if !w.begin() {
 		return inner
 	}
-	b := &body{inner: inner, work: w, lost: &c.transport.lost}
-	b.about = LostBody{Host: c.key, Method: c.method, Request: true}
+	b := &body{inner: inner, work: w, call: c}
 	b.close = sync.OnceValue(func() error {
 		defer b.end()
 		return inner.Close()

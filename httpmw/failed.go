@@ -35,22 +35,20 @@ func rankOf(status int) rank {
 // answer is passed through, is never counted as failed: so at most one attempt of a call
 // finds that all others have failed, and what they have kept is kept by then, since it
 // is noted under the same lock. An attempt of which the goroutine has not come as far
-// as begin yet may be overlooked: those with lower numbers are not, since attempts are
+// as beginLocked yet may be overlooked: those with lower numbers are not, since attempts are
 // launched in the order of their numbers, and one with a higher number has not been sent
 // anywhere when the answer came. It loses, like a hedge that is sent in the instant of
 // the answer.
 type progress struct {
-	begun  int  // the highest number of an attempt that has begun
-	failed int  // attempts that have failed
-	best   rank // of the answers that were kept
-	kept   int  // how many of those there are
+	begun  int8 // the highest number of an attempt that has begun
+	failed int8 // attempts that have failed
+	kept   int8 // how many answers were kept
+	best   rank // of those
 }
 
-// begin counts an attempt that begins.
-func (c *call) begin(number int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.progress.begun = max(c.progress.begun, number)
+// beginLocked counts an attempt that begins. c.mu must be held.
+func (c *call) beginLocked(number int) {
+	c.progress.begun = max(c.progress.begun, int8(number)) // MaxAttempts is small
 }
 
 // fail counts an attempt that has failed; e is its answer, if it had one. An answer that
@@ -62,7 +60,7 @@ func (c *call) fail(e *StatusError) {
 	p.failed++
 	if e != nil && e.response != nil {
 		p.kept++
-		e.order = p.kept
+		e.order = int(p.kept)
 		p.best = max(p.best, rankOf(e.StatusCode))
 	}
 }
@@ -73,7 +71,7 @@ func (c *call) fail(e *StatusError) {
 func (c *call) isLast(status int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.progress.failed == c.attempts-1 && rankOf(status) >= c.progress.best
+	return int(c.progress.failed) == c.attempts-1 && rankOf(status) >= c.progress.best
 }
 
 // isAlone is isLast as far as the attempts are concerned that have begun.
@@ -145,15 +143,15 @@ func readKept(ctx context.Context, r *http.Response) ([]byte, error) {
 	return data, err
 }
 
-// discard disposes of the answer of a loser. While its context lives, reading the
+// dispose disposes of the answer of a loser. While its context lives, reading the
 // body to its end may save the connection; after that, closing it is all there is
 // to do.
-func (c *call) discard(r *http.Response) {
+func (t *Transport) dispose(r *http.Response) {
 	if r.Body == nil {
 		return
 	}
 	defer func() { _ = r.Body.Close() }() // nobody is left to tell
 	if b, ok := r.Body.(*responseBody); ok && b.ctx.Err() == nil {
-		_, _ = io.CopyN(io.Discard, b, c.transport.options.drainBytes) // as above
+		_, _ = io.CopyN(io.Discard, b, t.options.drainBytes) // as above
 	}
 }

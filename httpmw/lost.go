@@ -75,7 +75,7 @@ func (w *watched) report() {
 
 // report tells that the wrapper of a body was lost before its part had ended.
 func (b *body) report() {
-	l := b.lost
+	l := b.lost()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, b)
@@ -101,7 +101,7 @@ func (l *lostBodies) sweep() {
 		return
 	}
 	for _, b := range list {
-		l.report(b.about)
+		l.report(b.about())
 	}
 }
 

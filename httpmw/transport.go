@@ -17,6 +17,7 @@ type Transport struct {
 	base    http.RoundTripper
 	options options
 	groups  *groups
+	discard hedgedlimit.CallOption[*http.Response] // of losers' answers
 
 	lost lostBodies // has its own lock
 }
@@ -35,6 +36,7 @@ func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 	}
 	t := &Transport{base: base, options: o}
 	t.lost.tell = o.lostBody
+	t.discard = hedgedlimit.Discard(t.dispose)
 	if t.groups, err = newGroups(&t.options); err != nil {
 		return nil, err
 	}
@@ -69,10 +71,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer t.groups.leave(g)
+	defer g.leave()
 	c.group = g
 
-	discard := hedgedlimit.Discard(c.discard)
 	var key hedgedlimit.CallOption[*http.Response] // none
 	if f := t.options.delayBy; f != nil {
 		key = hedgedlimit.Key[*http.Response](bounded(f(req)))
@@ -80,12 +81,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	again := repeatable(req)
 	c.firstByte = again && t.options.delayFrom == FirstByte
 	if !again || !t.options.hedgeable(req) {
-		r, err := hedgedlimit.Do(c.ctx, g.hedger, c.attempt, discard, key, hedgedlimit.NoHedge[*http.Response]())
+		r, err := hedgedlimit.Do(c.ctx, g.hedger, c.attempt, t.discard, key, hedgedlimit.NoHedge[*http.Response]())
 		return r, plainError(c.ctx, err)
 	}
 	c.attempts = g.hedger.MaxAttempts()
 	c.retries = c.attempts > 1
-	r, err := hedgedlimit.Do(c.ctx, g.hedger, c.attempt, discard, key)
+	r, err := hedgedlimit.Do(c.ctx, g.hedger, c.attempt, t.discard, key)
 	if err != nil {
 		if kept := keptAnswer(err); kept != nil {
 			return kept, nil

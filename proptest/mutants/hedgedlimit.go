@@ -22,7 +22,35 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "each release of a Hold counts", law: "L2", file: "hedgedlimit/attempt.go",
-		old: "		once.Do(func() { t.drop(o) })", new: "		_ = &once\n		t.drop(o)",
+		old: "c.generation != generation || t.open[word]&bit == 0 {", new: "c.generation != generation {",
+	},
+	{
+		name: "a release of a Hold that comes late reaches the next call", law: "L2", file: "hedgedlimit/attempt.go",
+		old: "c.generation != generation || t.open[word]&bit == 0 {", new: "c.generation < generation || len(t.open) == 0 || t.open[word]&bit == 0 {",
+	},
+	{
+		name: "an attempt has 64 holds", law: "L1", file: "hedgedlimit/attempt.go",
+		old: "	word, bit := t.taken/64, uint64", new: "	word, bit := 0, uint64",
+	},
+	{
+		name: "a stack that has moved is not noticed", law: "cost", file: "hedgedlimit/stack.go",
+		old: "		d.deep.Store(true)\n", new: "",
+	},
+	{
+		name: "a stack does not grow at once", law: "cost", file: "hedgedlimit/stack.go",
+		old: "		roomy(0)\n", new: "",
+	},
+	{
+		name: "all stacks grow at once", law: "cost", file: "hedgedlimit/stack.go",
+		old: "	if before != now && ", new: "	if ",
+	},
+	{
+		name: "a detached context ends with the caller's", law: "L13", file: "hedgedlimit/context.go",
+		old: "func (d *detached) Done() <-chan struct{} { return nil }", new: "func (d *detached) Done() <-chan struct{} { return d.Context.Done() }",
+	},
+	{
+		name: "an attempt is not told of the caller's cancellation", law: "L13", file: "hedgedlimit/context.go",
+		old: "	if parent.Done() == nil {\n", new: "	if true {\n",
 	},
 	{
 		name: "a failed attempt keeps its permit", law: "L1", file: "hedgedlimit/attempt.go",
@@ -60,11 +88,11 @@ var hedgedlimitFaults = []fault{
 		old: "		c.hedger.guard(func() { t.detach() }) // as in end\n", new: "",
 	},
 	{
-		name: "the caller's deadline does not bound a loser that drains", law: "L13", file: "hedgedlimit/attempt.go",
+		name: "the caller's deadline does not bound a loser that drains", law: "L13", file: "hedgedlimit/context.go",
 		old: "		t.ctx = timed\n", new: "		_ = timed\n",
 	},
 	{
-		name: "an attempt sees the caller's deadline pass as a cancellation", law: "L13", file: "hedgedlimit/attempt.go",
+		name: "an attempt sees the caller's deadline pass as a cancellation", law: "L13", file: "hedgedlimit/context.go",
 		old: "			return // The attempt's own timer says so", new: "			// The attempt's own timer says so",
 	},
 	{
