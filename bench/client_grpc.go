@@ -63,7 +63,7 @@ func (c *grpcClient) do(ctx context.Context, call uint64) error {
 
 func (c *grpcClient) stats() clientStats {
 	if targets := c.client.Stats().Targets; len(targets) > 0 {
-		return clientStats{targets[0].Limiter, targets[0].Hedging[0].Unary}
+		return clientStats{targets[0].Limiter, targets[0].Hedging[0].Unary} // the first hedger is that of Hedgeable
 	}
 	return clientStats{}
 }
