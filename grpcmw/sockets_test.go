@@ -21,12 +21,13 @@ import (
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 )
 
-// warm is a method without a policy, which both backends answer at once.
+// warm is a method without a policy in any of the configs, so that nothing of its calls is
+// left when they have returned. Both backends answer it at once.
 const warm = "/shop.Stock/Warm"
 
 // backends are two servers on loopback, in real time, and a channel that takes them in
-// turn. No test says how long anything takes: the delays of their configs are none, or so
-// long that only a failure brings the next attempt.
+// turn. No test depends on how long anything takes: where the number of the attempts counts,
+// the delay is none, or so long that only a failure brings the next one.
 type backends struct {
 	service
 	all   [2]*backend
@@ -129,7 +130,7 @@ func (s *backends) settle(t *testing.T) {
 func TestHedgesOfOneCallReachBothBackends(t *testing.T) {
 	var arrived atomic.Int64
 	met := make(chan struct{})
-	s := listenTwice(t, `[{"name": [{}], "hedgingPolicy": {"maxAttempts": 4}}]`, both(func(arrival) script {
+	s := listenTwice(t, `[{"name": [{"service": "shop.Stock", "method": "Get"}], "hedgingPolicy": {"maxAttempts": 4}}]`, both(func(arrival) script {
 		if arrived.Add(1) == 4 {
 			close(met)
 		}
@@ -156,7 +157,7 @@ func TestHedgesOfOneCallReachBothBackends(t *testing.T) {
 // stuck in the one that cannot. What is stuck ends with its call.
 func TestStalledBackendIsBeatenByTheOther(t *testing.T) {
 	const stalled, healthy = 0, 1
-	s := listenTwice(t, `[{"name": [{}], "hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "0.01s"}}]`, [2]func(arrival) script{
+	s := listenTwice(t, `[{"name": [{"service": "shop.Stock", "method": "Get"}], "hedgingPolicy": {"maxAttempts": 2, "hedgingDelay": "0.01s"}}]`, [2]func(arrival) script{
 		stalled: func(arrival) script { return script{after: time.Hour} },
 		healthy: func(arrival) script { return script{} },
 	})
