@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench sim hedge soak bench-ledger bench-limiter bench-http mutants fuzz stress long interop
+.PHONY: check check-deep test race fmt bench sim hedge soak bench-ledger bench-limiter bench-http mutants fuzz stress long interop bench-grpc
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -59,6 +59,16 @@ bench-http:
 		./bench-http.test -test.run '^$$' -test.bench '^BenchmarkHTTP$$' -test.benchtime 200ms >> http.txt || exit 1; \
 	done
 	go run $(BENCHSTAT) -col /impl http.txt
+
+# A gRPC call beside its rivals, medians of ten rounds that take turns: the tables of
+# grpcmw/BENCHMARKS.md.
+bench-grpc:
+	go test -c -o bench-grpc.test ./bench
+	: > grpc.txt
+	for round in 1 2 3 4 5 6 7 8 9 10; do \
+		./bench-grpc.test -test.run '^$$' -test.bench '^BenchmarkGRPC$$' -test.benchtime 200ms >> grpc.txt || exit 1; \
+	done
+	go run $(BENCHSTAT) -col /impl grpc.txt
 
 check-deep: mutants fuzz stress long interop
 	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./grpcmw ./proptest

@@ -21,8 +21,8 @@ func (m *measurement) row() row {
 	m.countAttempts(&r)
 	m.countRequests(&r)
 	m.check(&r)
-	r.LimitFinal, r.LimitMax = m.final.Limiter.Ledger.Limit, m.maxLimit
-	if h := m.final.Hedging; h.DelayKnown && m.experiment.Name != rowNone {
+	r.LimitFinal, r.LimitMax = m.final.limiter.Ledger.Limit, m.maxLimit
+	if h := m.final.hedging; h.DelayKnown && m.experiment.Name != rowNone {
 		r.DelayMs = milliseconds(h.Delay)
 	}
 	u := m.report.Usage

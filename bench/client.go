@@ -2,99 +2,46 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/downstream"
-	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/hedgedlimit"
+	"github.com/holdfast-go/holdfast/limiter"
 )
 
-const (
-	// serviceURL is what callers ask for. Its host is a name for the limit; where
-	// an attempt goes is decided by the balancer.
-	serviceURL = "http://downstream.test/work"
+// callTimeout is far above any latency below overload.
+const callTimeout = 30 * time.Second
 
-	// callTimeout is far above any latency below overload.
-	callTimeout = 30 * time.Second
+// client makes the calls of one row, over one protocol. Any number of goroutines may
+// call do at once.
+type client interface {
+	// do makes one call and reads its answer to the end.
+	do(ctx context.Context, call uint64) error
+	// stats returns those of the only service.
+	stats() clientStats
+	// close waits until all work has ended, or ctx has, and closes the connections.
+	close(ctx context.Context) error
+}
 
-	// keptConnections to each replica are more than are ever used at once below
-	// overload, so that connections are lost by cancellation only.
-	keptConnections = 1024
-)
-
-// client makes the calls of one row.
-type client struct {
-	http      *http.Client
-	transport *httpmw.Transport
-	base      *http.Transport
+// clientStats is what the middleware of either protocol knows.
+type clientStats struct {
+	limiter limiter.Stats
+	hedging hedgedlimit.Stats
 }
 
 // newClient returns a client for the replicas at the addresses. close must follow.
-func newClient(e experiment, rec *recorder, addresses []string, seed uint64) (*client, error) {
-	// No proxy: the environment must not send loopback traffic elsewhere.
-	base := &http.Transport{MaxIdleConnsPerHost: keptConnections, DisableCompression: true}
-	transport, err := httpmw.NewTransport(base,
-		httpmw.WithConfig(e.configure(rec)),
-		httpmw.WithAttemptHeader(),
-		httpmw.PickTarget(balancer(addresses, seed)),
-	)
-	if err != nil {
-		return nil, err
+func newClient(e experiment, rec *recorder, protocol string, addresses []string, seed uint64) (client, error) {
+	if protocol == downstream.GRPC {
+		return newGRPCClient(e, rec, addresses)
 	}
-	return &client{http: &http.Client{Transport: transport}, transport: transport, base: base}, nil
-}
-
-// balancer sends the primary of each call to a replica that depends on the number
-// of the call alone, and each attempt after it to the next replica.
-func balancer(addresses []string, seed uint64) func(*http.Request, []*url.URL) *url.URL {
-	return func(r *http.Request, tried []*url.URL) *url.URL {
-		// A number that does not parse is refused by the service.
-		call, _ := strconv.ParseUint(r.Header.Get(downstream.CallHeader), 10, 64)
-		i := downstream.Rand(seed, replicaStream, call).IntN(len(addresses)) + len(tried)
-		return &url.URL{Scheme: "http", Host: addresses[i%len(addresses)]}
-	}
-}
-
-// do makes one call and reads its answer to the end.
-func (c *client) do(ctx context.Context, call uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, serviceURL, http.NoBody)
-	if err != nil {
-		return err
-	}
-	r.Header.Set(downstream.CallHeader, strconv.FormatUint(call, 10))
-	response, err := c.http.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }() // read to its end by then, or failed
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("answered with %s", response.Status)
-	}
-	return nil
-}
-
-// stats returns the only host's.
-func (c *client) stats() httpmw.HostStats {
-	if hosts := c.transport.Stats().Hosts; len(hosts) > 0 {
-		return hosts[0]
-	}
-	return httpmw.HostStats{}
+	return newHTTPClient(e, rec, addresses, seed)
 }
 
 // quiet waits until no permit is out: no loser is left of the calls before.
-func (c *client) quiet(ctx context.Context) error {
+func quiet(ctx context.Context, c client) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for c.stats().Limiter.Ledger.InFlight > 0 {
+	for c.stats().limiter.Ledger.InFlight > 0 {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -102,12 +49,4 @@ func (c *client) quiet(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// close waits until all work has ended, and closes the connections.
-func (c *client) close(ctx context.Context) error {
-	defer c.base.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, drainBound+callTimeout)
-	defer cancel()
-	return c.transport.Close(ctx)
 }

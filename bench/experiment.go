@@ -21,7 +21,7 @@ const (
 	// largeLimit is so high that the limit never counts.
 	largeLimit = 1000
 
-	// maxWaiting and maxWait are the defaults of httpmw.
+	// maxWaiting and maxWait are the defaults of httpmw and grpcmw.
 	maxWaiting = 64
 	maxWait    = 100 * time.Millisecond
 
@@ -110,7 +110,7 @@ func learntDelay(c *hedgedlimit.Config) error {
 }
 
 // configure sets up the hedger and limiter of one host, and lets the recorder
-// watch them. It is the function of httpmw.WithConfig.
+// watch them. It is the function of WithConfig of httpmw and of grpcmw.
 func (e experiment) configure(rec *recorder) func(host string, c *hedgedlimit.Config) error {
 	return func(host string, c *hedgedlimit.Config) error {
 		algorithm, err := e.algorithm()

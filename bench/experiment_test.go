@@ -6,22 +6,25 @@ import "testing"
 // rather than how fast anything is: see the command for that.
 func BenchmarkExperiments(b *testing.B) {
 	s := shortSettings()
-	for _, e := range experiments() {
-		b.Run(e.Name, func(b *testing.B) {
-			for b.Loop() {
-				x, err := runRow(b.Context(), e, s, cancelIgnore, silent(s))
-				if err != nil {
-					b.Fatal(err)
+	s.Cancel = cancelIgnore
+	for _, v := range s.variants() {
+		for _, e := range experiments() {
+			b.Run(v.protocol+"/"+e.Name, func(b *testing.B) {
+				for b.Loop() {
+					x, err := runRow(b.Context(), e, s, v, silent(s))
+					if err != nil {
+						b.Fatal(err)
+					}
+					if x.Errors > 0 || x.Law.GrantsAbove > 0 || (x.Law.Enforced && x.Law.Excess > 0) {
+						b.Errorf("%d errors, first %q; %+v", x.Errors, x.FirstError, x.Law)
+					}
+					b.ReportMetric(x.P50, "p50-ms")
+					b.ReportMetric(x.P99, "p99-ms")
+					b.ReportMetric(x.ExtraPercent, "extra-%")
+					b.ReportMetric(float64(x.ServerPeak), "server-peak")
 				}
-				if x.Errors > 0 || x.Law.GrantsAbove > 0 || (x.Law.Enforced && x.Law.Excess > 0) {
-					b.Errorf("%d errors, first %q; %+v", x.Errors, x.FirstError, x.Law)
-				}
-				b.ReportMetric(x.P50, "p50-ms")
-				b.ReportMetric(x.P99, "p99-ms")
-				b.ReportMetric(x.ExtraPercent, "extra-%")
-				b.ReportMetric(float64(x.ServerPeak), "server-peak")
-			}
-			b.ReportMetric(0, "ns/op") // the duration is a setting
-		})
+				b.ReportMetric(0, "ns/op") // the duration is a setting
+			})
+		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/downstream"
 )
 
-// Values of -cancel.
+// Values of -cancel, and of -protocol besides those of package downstream.
 const (
 	cancelHonour = "honour"
 	cancelIgnore = "ignore"
-	cancelBoth   = "both"
+	both         = "both"
 )
 
 const (
@@ -33,6 +33,8 @@ type options struct {
 
 // settings is what the experiments have in common.
 type settings struct {
+	// Protocol is what the service is called by.
+	Protocol string `json:"protocol"`
 	// Duration is how long each experiment is measured.
 	Duration time.Duration `json:"duration_ns"`
 	// Rate is calls a second, at random and independent of the answers.
@@ -50,7 +52,8 @@ type settings struct {
 
 func defaultSettings() settings {
 	return settings{
-		Duration: 6 * time.Second,
+		Protocol: both,
+		Duration: 5 * time.Second,
 		Rate:     600,
 		Seed:     1,
 		WarmUp:   2000,
@@ -74,7 +77,8 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	s := &o.settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // the error is returned, and usage is for -h
-	f.DurationVar(&s.Duration, "duration", s.Duration, "how long each of the five rows is measured")
+	f.StringVar(&s.Protocol, "protocol", s.Protocol, "what the service is called by: http, grpc, or both in turn")
+	f.DurationVar(&s.Duration, "duration", s.Duration, "how long each row is measured; there are five for each protocol")
 	f.Float64Var(&s.Rate, "rate", s.Rate, "calls `a-second`, arriving at random (open loop)")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of arrivals and service times")
 	f.IntVar(&s.Slots, "slots", s.Slots, "worker slots of each of the two replicas")
@@ -113,21 +117,35 @@ func (s *settings) validate() error {
 		return fmt.Errorf("bench: -warmup %d is not between 0 and %d", s.WarmUp, maxCalls)
 	}
 	switch s.Cancel {
-	case cancelHonour, cancelIgnore, cancelBoth:
-		return nil
+	case cancelHonour, cancelIgnore, both:
+	default:
+		return fmt.Errorf("bench: -cancel %q is none of honour, ignore and both", s.Cancel)
 	}
-	return fmt.Errorf("bench: -cancel %q is none of honour, ignore and both", s.Cancel)
+	switch s.Protocol {
+	case downstream.HTTP, downstream.GRPC, both:
+	default:
+		return fmt.Errorf("bench: -protocol %q is none of http, grpc and both", s.Protocol)
+	}
+	return nil
 }
 
 // calls is how many calls of a row are measured.
 func (s settings) calls() int { return int(math.Round(s.Rate * s.Duration.Seconds())) }
 
-// modes returns the values of -cancel to go through.
-func (s settings) modes() []string {
-	if s.Cancel == cancelBoth {
-		return []string{cancelHonour, cancelIgnore}
+// variant is what the rows of one round have in common besides the settings.
+type variant struct{ protocol, cancel string }
+
+// variants returns the rounds to go through.
+func (s settings) variants() []variant {
+	var list []variant
+	for _, cancel := range []string{cancelHonour, cancelIgnore} {
+		for _, protocol := range []string{downstream.HTTP, downstream.GRPC} {
+			if (s.Cancel == both || s.Cancel == cancel) && (s.Protocol == both || s.Protocol == protocol) {
+				list = append(list, variant{protocol, cancel})
+			}
+		}
 	}
-	return []string{s.Cancel}
+	return list
 }
 
 // offeredLoad is the share of all slots that the calls alone keep busy.
@@ -135,13 +153,14 @@ func (s settings) offeredLoad() float64 {
 	return s.Rate * s.Profile.Expected().Seconds() / float64(s.Replicas*s.Slots)
 }
 
-// service is the configuration of the service under the mode of -cancel.
-func (s settings) service(mode string) downstream.Config {
+// service is the configuration of the service in a round.
+func (s settings) service(v variant) downstream.Config {
 	return downstream.Config{
+		Protocol:      v.protocol,
 		Seed:          s.Seed,
 		Replicas:      s.Replicas,
 		Slots:         s.Slots,
-		HonoursCancel: mode == cancelHonour,
+		HonoursCancel: v.cancel == cancelHonour,
 		Profile:       s.Profile,
 	}
 }

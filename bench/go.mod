@@ -9,6 +9,8 @@ require (
 	github.com/holdfast-go/holdfast v0.0.0-00010101000000-000000000000
 	golang.org/x/sync v0.22.0
 	gonum.org/v1/plot v0.16.0
+	google.golang.org/grpc v1.83.2
+	google.golang.org/protobuf v1.36.11
 )
 
 require (
@@ -23,8 +25,10 @@ require (
 	github.com/influxdata/tdigest v0.0.1 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
 	golang.org/x/image v0.45.0 // indirect
+	golang.org/x/net v0.58.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 )
 
 replace github.com/holdfast-go/holdfast => ../

@@ -1,14 +1,15 @@
-// Command bench shows what hedging and limits do to the tail of a real HTTP
-// service, and proves on the way that the limit held.
+// Command bench shows what hedging and limits do to the tail of a real service,
+// over HTTP and over gRPC, and proves on the way that the limit held.
 //
 //	go run ./bench
 //
 // It starts a service with two replicas on loopback, in a process of its own, and
 // calls it through httpmw.NewTransport under five set-ups: no hedging, a
 // conservative delay, an aggressive one, a learnt delay with a budget, and the
-// same under an adaptive limit. Each meets the same arrivals and the same service
-// times. Latencies, costs and a verdict are printed at the end; -json writes
-// everything to a file as well.
+// same under an adaptive limit. Then it does so over gRPC, through the DialOptions
+// of grpcmw. Each set-up meets the same arrivals and the same service times.
+// Latencies, costs and a verdict are printed for either protocol; -json writes
+// everything to a file as well, and -protocol chooses one.
 //
 // The load is light by default, so that it runs anywhere. How the set-ups differ
 // near and beyond what the service can take, and why an aggressive delay is not
@@ -126,16 +127,16 @@ func (r *report) fill(ctx context.Context, stdout, stderr io.Writer) int {
 	if load := s.offeredLoad(); load > 0.9 {
 		fmt.Fprintf(stderr, "bench: the calls alone are %.0f %% of what the slots can take: expect queues, refusals and errors\n", 100*load)
 	}
-	modes := s.modes()
+	variants := s.variants()
 	all := experiments()
-	p := newProgress(stderr, s, len(modes)*len(all))
+	p := newProgress(stderr, s, len(variants)*len(all))
 	code := exitOK
-	for _, mode := range modes {
-		round := round{Cancel: mode}
+	for _, v := range variants {
+		round := round{Protocol: v.protocol, Cancel: v.cancel}
 		var failure error
 		for _, e := range all {
-			p.nextRow(e.Name, mode)
-			row, err := runRow(ctx, e, s, mode, p)
+			p.nextRow(e.Name, v)
+			row, err := runRow(ctx, e, s, v, p)
 			if err != nil {
 				failure = err
 				break
@@ -154,7 +155,7 @@ func (r *report) fill(ctx context.Context, stdout, stderr io.Writer) int {
 		switch {
 		case failure != nil && ctx.Err() != nil:
 			r.Interrupted = true
-			fmt.Fprintf(stderr, "bench: interrupted: %d of %d rows were finished\n", r.rows(), len(modes)*len(all))
+			fmt.Fprintf(stderr, "bench: interrupted: %d of %d rows were finished\n", r.rows(), len(variants)*len(all))
 			return exitInterrupted
 		case failure != nil:
 			fmt.Fprintln(stderr, "bench:", failure)

@@ -57,34 +57,46 @@ func TestRun(t *testing.T) {
 		t.Fatalf("exit code %d, want 0; output:\n%s", code, &stdout)
 	}
 	r := readReport[report](t, path)
-	if len(r.Rounds) != 1 || len(r.Rounds[0].Rows) != 5 || r.Interrupted {
+	if len(r.Rounds) != 2 || r.rows() != 10 || r.Interrupted {
 		t.Fatalf("the report has %d rounds and %d rows, interrupted: %t", len(r.Rounds), r.rows(), r.Interrupted)
 	}
-	for i := range r.Rounds[0].Rows {
-		x := &r.Rounds[0].Rows[i]
-		name := x.Experiment.Name
-		if !strings.Contains(stdout.String(), name) {
-			t.Errorf("the table has no row %q", name)
+	for i, protocol := range []string{downstream.HTTP, downstream.GRPC} {
+		if got := r.Rounds[i].Protocol; got != protocol {
+			t.Errorf("round %d is over %q, want %q", i, got, protocol)
 		}
-		if x.Calls != 150 || x.Errors != 0 {
-			t.Errorf("%s: %d calls, %d errors, want 150, 0", name, x.Calls, x.Errors)
+		for j := range r.Rounds[i].Rows {
+			checkRow(t, protocol, &r.Rounds[i].Rows[j])
 		}
-		// Each primary comes to the server. A hedge need not: its call may have been
-		// decided before it was sent.
-		first := x.Requests - x.ExtraRequests
-		if first > x.Calls-x.Rejected || x.ExtraRequests > x.Hedges ||
-			x.Experiment.Covered && first != x.Calls-x.Rejected {
-			t.Errorf("%s: %d + %d requests for %d calls and %d hedges", name, first, x.ExtraRequests, x.Calls, x.Hedges)
+	}
+	for _, e := range experiments() {
+		if n := strings.Count(stdout.String(), "\n  "+e.Name+"  "); n != 4 {
+			t.Errorf("the row %q is in %d tables, want 4", e.Name, n)
 		}
-		if x.P50 <= 0 || x.P50 > x.P95 || x.P95 > x.P99 || x.P99 > x.P999 || x.P999 > x.Max*1.001 {
-			t.Errorf("%s: percentiles %v, %v, %v, %v, %v", name, x.P50, x.P95, x.P99, x.P999, x.Max)
-		}
-		if x.PeakPermits < 1 || x.ServerPeak < 1 || x.PeakPermits > x.LimitMax || x.OverhangPeak > x.PeakPermits {
-			t.Errorf("%s: peaks %d, %d, %d under a limit of %d", name, x.PeakPermits, x.ServerPeak, x.OverhangPeak, x.LimitMax)
-		}
-		if x.Law.Grants < x.Calls || x.Law.Events < 4*x.Calls || x.Law.GrantsAbove != 0 {
-			t.Errorf("%s: %+v", name, x.Law)
-		}
+	}
+}
+
+// checkRow holds the figures of a row of 150 calls against each other.
+func checkRow(t *testing.T, protocol string, x *row) {
+	t.Helper()
+	name := protocol + ", " + x.Experiment.Name
+	if x.Calls != 150 || x.Errors != 0 {
+		t.Errorf("%s: %d calls, %d errors, want 150, 0", name, x.Calls, x.Errors)
+	}
+	// Each primary comes to the server. A hedge need not: its call may have been
+	// decided before it was sent.
+	first := x.Requests - x.ExtraRequests
+	if first > x.Calls-x.Rejected || x.ExtraRequests > x.Hedges ||
+		x.Experiment.Covered && first != x.Calls-x.Rejected {
+		t.Errorf("%s: %d + %d requests for %d calls and %d hedges", name, first, x.ExtraRequests, x.Calls, x.Hedges)
+	}
+	if x.P50 <= 0 || x.P50 > x.P95 || x.P95 > x.P99 || x.P99 > x.P999 || x.P999 > x.Max*1.001 {
+		t.Errorf("%s: percentiles %v, %v, %v, %v, %v", name, x.P50, x.P95, x.P99, x.P999, x.Max)
+	}
+	if x.PeakPermits < 1 || x.ServerPeak < 1 || x.PeakPermits > x.LimitMax || x.OverhangPeak > x.PeakPermits {
+		t.Errorf("%s: peaks %d, %d, %d under a limit of %d", name, x.PeakPermits, x.ServerPeak, x.OverhangPeak, x.LimitMax)
+	}
+	if x.Law.Grants < x.Calls || x.Law.Events < 4*x.Calls || x.Law.GrantsAbove != 0 {
+		t.Errorf("%s: %+v", name, x.Law)
 	}
 }
 
@@ -107,8 +119,9 @@ func TestRunInterrupted(t *testing.T) {
 		name, at string
 		rows     int
 	}{
-		{"in the first warm-up", "row 1/5 no hedging (cancel honour): warm-up", 0},
-		{"in the second measuring", "row 2/5 conservative (cancel honour): measure", 1},
+		{"in the first warm-up", "row 1/10 no hedging (http, cancel honour): warm-up", 0},
+		{"in the second measuring", "row 2/10 conservative (http, cancel honour): measure", 1},
+		{"in the first warm-up over gRPC", "row 6/10 no hedging (grpc, cancel honour): warm-up", 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -145,16 +158,21 @@ func TestCheckSeesUncoveredWork(t *testing.T) {
 	}
 	e.Covered = true // a lie
 	s := shortSettings()
-	x, err := runRow(t.Context(), e, s, cancelIgnore, silent(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if x.Law.Excess == 0 || x.Law.Violations == 0 {
-		t.Errorf("uncovered work was not seen: %+v", x.Law)
-	}
-	r := round{Rows: []row{x}}
-	r.judge()
-	if len(r.Verdict.Broken) == 0 {
-		t.Error("the verdict has no broken law")
+	s.Cancel = cancelIgnore
+	for _, v := range s.variants() {
+		t.Run(v.protocol, func(t *testing.T) {
+			x, err := runRow(t.Context(), e, s, v, silent(s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.Law.Excess == 0 || x.Law.Violations == 0 {
+				t.Errorf("uncovered work was not seen: %+v", x.Law)
+			}
+			r := round{Rows: []row{x}}
+			r.judge()
+			if len(r.Verdict.Broken) == 0 {
+				t.Error("the verdict has no broken law")
+			}
+		})
 	}
 }

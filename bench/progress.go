@@ -47,9 +47,9 @@ func isTerminal(w io.Writer) bool {
 }
 
 // nextRow begins the next row.
-func (p *progress) nextRow(experiment, mode string) {
+func (p *progress) nextRow(experiment string, v variant) {
 	p.row++
-	p.title = fmt.Sprintf("row %d/%d %s (cancel %s)", p.row, p.rows, experiment, mode)
+	p.title = fmt.Sprintf("row %d/%d %s (%s, cancel %s)", p.row, p.rows, experiment, v.protocol, v.cancel)
 }
 
 // finished tells what came of a row.

@@ -33,11 +33,12 @@ func (r *report) rows() int {
 	return n
 }
 
-// round is all experiments under one mode of cancellation.
+// round is all experiments over one protocol, under one mode of cancellation.
 type round struct {
-	Cancel  string  `json:"cancel"`
-	Rows    []row   `json:"rows"`
-	Verdict verdict `json:"verdict"`
+	Protocol string  `json:"protocol"`
+	Cancel   string  `json:"cancel"`
+	Rows     []row   `json:"rows"`
+	Verdict  verdict `json:"verdict"`
 }
 
 // row is the figures of one experiment. Times are in milliseconds.

@@ -21,9 +21,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // sampleReport is a report with two rows whose figures are made up.
 func sampleReport() *report {
-	r := newReport(options{settings: defaultSettings()}, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
+	s := defaultSettings()
+	s.Duration = 6 * time.Second
+	r := newReport(options{settings: s}, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
 	r.Go, r.OS, r.Arch, r.CPUs = "go1.25.0", "linux", "amd64", 2
-	d := round{Cancel: cancelIgnore, Rows: []row{
+	d := round{Protocol: downstream.HTTP, Cancel: cancelIgnore, Rows: []row{
 		{
 			Experiment: experiments()[0], Calls: 3600, P50: 5.91, P95: 21.3, P99: 67.62, P999: 109.66, Max: 140.1,
 			LimitFinal: 1000, LimitMax: 1000, PeakPermits: 16, Requests: 3600, ServerPeak: 16,

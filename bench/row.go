@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/bench/internal/downstream"
 	"github.com/holdfast-go/holdfast/hedgedlimit"
-	"github.com/holdfast-go/holdfast/httpmw"
 )
 
 // measurement is what one row has brought in, before anything is made of it.
@@ -19,7 +18,7 @@ type measurement struct {
 	samples    []sample
 	attempts   []hedgedlimit.AttemptEvent // of the warm-up too
 	maxLimit   int
-	final      httpmw.HostStats // when the last measured call had ended
+	final      clientStats      // when the last measured call had ended
 	before     downstream.Usage // when measuring began
 	report     *downstream.Report
 	// clockStep is how far the wall clock went astray from the monotonic one
@@ -29,8 +28,8 @@ type measurement struct {
 
 // runRow runs one experiment against a service of its own. On error, that of ctx
 // included, nothing of it is left.
-func runRow(ctx context.Context, e experiment, s settings, mode string, p *progress) (row, error) {
-	m, err := measure(ctx, e, s, mode, p)
+func runRow(ctx context.Context, e experiment, s settings, v variant, p *progress) (row, error) {
+	m, err := measure(ctx, e, s, v, p)
 	switch {
 	case ctx.Err() != nil:
 		return row{}, ctx.Err()
@@ -40,15 +39,15 @@ func runRow(ctx context.Context, e experiment, s settings, mode string, p *progr
 	return m.row(), nil
 }
 
-func measure(ctx context.Context, e experiment, s settings, mode string, p *progress) (m *measurement, err error) {
+func measure(ctx context.Context, e experiment, s settings, v variant, p *progress) (m *measurement, err error) {
 	start := time.Now()
-	service, err := downstream.Start(ctx, s.service(mode))
+	service, err := downstream.Start(ctx, s.service(v))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, service.Close()) }()
 	rec := &recorder{}
-	c, err := newClient(e, rec, service.Addresses(), s.Seed)
+	c, err := newClient(e, rec, v.protocol, service.Addresses(), s.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func measure(ctx context.Context, e experiment, s settings, mode string, p *prog
 		return nil, err
 	}
 	// The losers of the warm-up must not be seen in the figures.
-	if err := c.quiet(ctx); err != nil {
+	if err := quiet(ctx, c); err != nil {
 		return nil, err
 	}
 
@@ -89,11 +88,11 @@ func measure(ctx context.Context, e experiment, s settings, mode string, p *prog
 	m.final = c.stats()
 
 	closed = true
-	if err := c.close(ctx); err != nil {
+	if err := closeInTime(ctx, c); err != nil {
 		return nil, fmt.Errorf("permits are still out after the last call: %w", err)
 	}
 	started := 0
-	for _, n := range c.stats().Hedging.Started {
+	for _, n := range c.stats().hedging.Started {
 		started += int(n)
 	}
 	if m.attempts, m.maxLimit, err = rec.wait(ctx, started); err != nil {
@@ -104,6 +103,13 @@ func measure(ctx context.Context, e experiment, s settings, mode string, p *prog
 	}
 	m.clockStep = clockStep(start, time.Now())
 	return m, nil
+}
+
+// closeInTime closes a client, and gives its work as long as it may take.
+func closeInTime(ctx context.Context, c client) error {
+	ctx, cancel := context.WithTimeout(ctx, drainBound+callTimeout)
+	defer cancel()
+	return c.close(ctx)
 }
 
 // clockStep returns by how much the wall clock and the monotonic clock disagree

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/bench/internal/downstream"
 )
 
 // column is one column of a table.
@@ -58,8 +60,8 @@ func printRound(w io.Writer, r *report, d *round) error {
 	s := r.Settings
 	fmt.Fprintf(&b, "\nholdfast bench: %s %s/%s, %d CPUs; seed %d; %g calls/s for %v a row after %d to warm up\n",
 		r.Go, r.OS, r.Arch, r.CPUs, s.Seed, s.Rate, s.Duration, s.WarmUp)
-	fmt.Fprintf(&b, "service: %d replicas × %d slots, %v ± %v, %g %% of the requests ×%g; cancellation: %s; load without hedges %.0f %%\n\n",
-		s.Replicas, s.Slots, s.Profile.Mean, s.Profile.Deviation, 100*s.Profile.StragglerShare, s.Profile.StragglerFactor,
+	fmt.Fprintf(&b, "%s service: %d replicas × %d slots, %v ± %v, %g %% of the requests ×%g; cancellation: %s; load without hedges %.0f %%\n\n",
+		pick(d.Protocol == downstream.GRPC, "gRPC", "HTTP"), s.Replicas, s.Slots, s.Profile.Mean, s.Profile.Deviation, 100*s.Profile.StragglerShare, s.Profile.StragglerFactor,
 		pick(d.Cancel == cancelHonour, "honoured", "ignored"), 100*s.offeredLoad())
 	if err := writeTable(&b, d.Rows, latencyColumns); err != nil {
 		return err

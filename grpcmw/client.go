@@ -18,7 +18,9 @@ import (
 // is decided.
 //
 // Beside what the channel costs, a unary call that is sent once allocates once, 48 B, and one
-// that may be hedged 16 times, 950 B, with its copies of small messages (BenchmarkUnary).
+// that may be hedged 16 times, 950 B, with its copies of small messages (BenchmarkUnary). gRPC
+// allocates 15 times more, 1.4 KiB, under any StatsHandler, that of DialOptions included
+// (BenchmarkGRPC of bench).
 type Client struct {
 	// Immutable after NewClient.
 	options  options

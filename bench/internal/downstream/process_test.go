@@ -9,6 +9,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // TestMain lets the test binary be the child.
@@ -21,7 +27,7 @@ func TestMain(m *testing.M) {
 
 func testConfig() Config {
 	return Config{
-		Seed: 1, Replicas: 2, Slots: 2, HonoursCancel: true,
+		Protocol: HTTP, Seed: 1, Replicas: 2, Slots: 2, HonoursCancel: true,
 		Profile: Profile{Mean: time.Millisecond, Longest: time.Second},
 	}
 }
@@ -37,51 +43,83 @@ func startProcess(ctx context.Context, t *testing.T, c Config) *Process {
 }
 
 func TestProcess(t *testing.T) {
-	p := startProcess(t.Context(), t, testConfig())
-	if len(p.Addresses()) != 2 {
-		t.Fatalf("Addresses() = %v, want two", p.Addresses())
+	for protocol, ask := range map[string]func(t *testing.T, address string, call uint64, attempt int){
+		HTTP: askHTTP,
+		GRPC: askGRPC,
+	} {
+		t.Run(protocol, func(t *testing.T) {
+			c := testConfig()
+			c.Protocol = protocol
+			p := startProcess(t.Context(), t, c)
+			if len(p.Addresses()) != 2 {
+				t.Fatalf("Addresses() = %v, want two", p.Addresses())
+			}
+			for i, address := range p.Addresses() {
+				if !strings.HasPrefix(address, "127.0.0.1:") {
+					t.Errorf("replica %d listens on %s, want loopback", i, address)
+				}
+				ask(t, address, uint64(i), i+1)
+			}
+			before, err := p.Mark()
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := p.Report()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Visits) != 2 || report.Peak != 1 {
+				t.Errorf("%d visits with a peak of %d, want 2 and 1", len(report.Visits), report.Peak)
+			}
+			for i, v := range report.Visits {
+				if v.Call != uint64(i) || v.Attempt != i+1 || v.Enter <= 0 || v.Exit <= v.Enter {
+					t.Errorf("visit %d = %+v", i, v)
+				}
+			}
+			if u := report.Usage; u.CPU < before.CPU || u.Memory == 0 || u.MemorySource == "" {
+				t.Errorf("usage before %+v, after %+v", before, u)
+			}
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
+}
+
+// askHTTP sends one attempt of a call over HTTP.
+func askHTTP(t *testing.T, address string, call uint64, attempt int) {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	for i, address := range p.Addresses() {
-		if !strings.HasPrefix(address, "127.0.0.1:") {
-			t.Errorf("replica %d listens on %s, want loopback", i, address)
-		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set(CallHeader, fmt.Sprint(i))
-		r.Header.Set(AttemptHeader, fmt.Sprint(i+1))
-		response, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
-			t.Errorf("replica %d: %s, %v", i, response.Status, err)
-		}
-	}
-	before, err := p.Mark()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := p.Report()
+	r.Header.Set(CallHeader, fmt.Sprint(call))
+	r.Header.Set(AttemptHeader, fmt.Sprint(attempt))
+	response, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Visits) != 2 || report.Peak != 1 {
-		t.Errorf("%d visits with a peak of %d, want 2 and 1", len(report.Visits), report.Peak)
+	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("call %d: %s, %v", call, response.Status, err)
 	}
-	for i, v := range report.Visits {
-		if v.Call != uint64(i) || v.Attempt != i+1 || v.Enter <= 0 || v.Exit <= v.Enter {
-			t.Errorf("visit %d = %+v", i, v)
-		}
+}
+
+// askGRPC sends one attempt of a call over gRPC. The first one does not say its number.
+func askGRPC(t *testing.T, address string, call uint64, attempt int) {
+	t.Helper()
+	channel, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if u := report.Usage; u.CPU < before.CPU || u.Memory == 0 || u.MemorySource == "" {
-		t.Errorf("usage before %+v, after %+v", before, u)
+	defer func() { _ = channel.Close() }() // nothing runs on it
+	ctx := t.Context()
+	if attempt > 1 {
+		ctx = metadata.AppendToOutgoingContext(ctx, previousAttempts, fmt.Sprint(attempt-1))
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
+	if err := channel.Invoke(ctx, Method, wrapperspb.UInt64(call), new(emptypb.Empty)); err != nil {
+		t.Errorf("call %d: %v", call, err)
 	}
 }
 
@@ -125,7 +163,7 @@ func TestServeRefuses(t *testing.T) {
 	}{
 		{name: "nothing"},
 		{name: "command first", in: `{"command":"mark"}`, want: "must be a configuration"},
-		{name: "bad configuration", in: `{"config":{}}`, want: "Replicas 0 is below 1"},
+		{name: "bad configuration", in: `{"config":{}}`, want: "is neither http nor grpc"},
 		{name: "no JSON", in: "mark", err: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

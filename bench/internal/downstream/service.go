@@ -4,25 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 )
 
-// CallHeader carries the number of the call, from which the service time is
-// drawn. AttemptHeader carries the number of the attempt, 1 if it is absent.
+// CallHeader carries the number of the call over HTTP, from which the service time
+// is drawn. AttemptHeader carries the number of the attempt, 1 if it is absent.
 const (
 	CallHeader    = "X-Bench-Call"
 	AttemptHeader = "X-Hedge-Attempt"
 )
 
+// The protocols of a service.
+const (
+	HTTP = "http"
+	GRPC = "grpc"
+)
+
 // Config describes a service.
 type Config struct {
+	Protocol string `json:"protocol"` // HTTP or GRPC
 	Seed     uint64 `json:"seed"`
 	Replicas int    `json:"replicas"`
 	// Slots is how many requests each replica works on at once. Others queue in
@@ -36,6 +40,8 @@ type Config struct {
 
 func (c Config) validate() error {
 	switch {
+	case c.Protocol != HTTP && c.Protocol != GRPC:
+		return fmt.Errorf("downstream: Protocol %q is neither %s nor %s", c.Protocol, HTTP, GRPC)
 	case c.Replicas < 1:
 		return fmt.Errorf("downstream: Replicas %d is below 1", c.Replicas)
 	case c.Slots < 1:
@@ -61,7 +67,7 @@ type Visit struct {
 type Service struct {
 	// Immutable after Listen.
 	config    Config
-	servers   []*http.Server
+	closes    []func() error
 	addresses []string
 
 	mu sync.Mutex
@@ -85,10 +91,13 @@ func Listen(config Config) (*Service, error) {
 			_ = s.Close() // the first error is the one to tell
 			return nil, err
 		}
-		server := &http.Server{Handler: s.replica(), ReadHeaderTimeout: 10 * time.Second}
-		s.servers = append(s.servers, server)
+		serve, closeServer := s.httpReplica()
+		if config.Protocol == GRPC {
+			serve, closeServer = s.grpcReplica()
+		}
+		s.closes = append(s.closes, closeServer)
 		s.addresses = append(s.addresses, l.Addr().String())
-		go func() { _ = server.Serve(l) }() // its error is that of Close
+		go func() { _ = serve(l) }() // its error is that of Close
 	}
 	return s, nil
 }
@@ -99,53 +108,25 @@ func (s *Service) Addresses() []string { return s.addresses }
 // Close stops the replicas at once, and what they work on is cut off.
 func (s *Service) Close() error {
 	var errs []error
-	for _, server := range s.servers {
-		errs = append(errs, server.Close())
+	for _, closeServer := range s.closes {
+		errs = append(errs, closeServer())
 	}
 	return errors.Join(errs...)
 }
 
-// replica returns the handler of one replica, with slots of its own.
-func (s *Service) replica() http.Handler {
-	slots := semaphore.NewWeighted(int64(s.config.Slots))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		call, attempt, err := numbers(r.Header)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		visit := s.enter(call, attempt)
-		ctx := r.Context()
-		if !s.config.HonoursCancel {
-			ctx = context.WithoutCancel(ctx)
-		}
-		err = work(ctx, slots, s.config.Profile.Draw(s.config.Seed, call, attempt))
-		// The count goes down before the client can know of the end, so that the
-		// stay lies within the client's hold.
-		s.exit(visit)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = io.WriteString(w, "done\n") // a client that has gone is no error
-	})
-}
+// slots are those of one replica.
+func (s *Service) slots() *semaphore.Weighted { return semaphore.NewWeighted(int64(s.config.Slots)) }
 
-// numbers reads the numbers of the call and the attempt.
-func numbers(h http.Header) (call uint64, attempt int, err error) {
-	call, err = strconv.ParseUint(h.Get(CallHeader), 10, 64)
-	if err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", CallHeader, err)
+// visit is the stay of one attempt: it is counted, and worked on in one of the slots.
+func (s *Service) visit(ctx context.Context, slots *semaphore.Weighted, call uint64, attempt int) error {
+	visit := s.enter(call, attempt)
+	// The count goes down before the client can know of the end, so that the stay
+	// lies within the client's hold.
+	defer s.exit(visit)
+	if !s.config.HonoursCancel {
+		ctx = context.WithoutCancel(ctx)
 	}
-	text := h.Get(AttemptHeader)
-	if text == "" {
-		return call, 1, nil
-	}
-	attempt, err = strconv.Atoi(text)
-	if err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", AttemptHeader, err)
-	}
-	return call, attempt, nil
+	return work(ctx, slots, s.config.Profile.Draw(s.config.Seed, call, attempt))
 }
 
 // work waits for a slot, keeps it for d, and returns nil; or ctx.Err() if ctx

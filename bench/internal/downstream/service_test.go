@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +14,14 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // profile is one in which every request takes about the mean.
@@ -95,48 +104,87 @@ func TestWorkCancelled(t *testing.T) {
 // The handler counts those in the queue too, and a request whose client has gone
 // leaves at once only if the service honours that.
 func TestHandlerCancelled(t *testing.T) {
-	for _, honours := range []bool{true, false} {
-		t.Run(fmt.Sprint("honours ", honours), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &Service{config: Config{Slots: 1, HonoursCancel: honours, Profile: profile}}
-				handler := s.replica()
-				ctx, gone := context.WithCancel(t.Context())
-				var codes [2]int
-				for i := range codes {
-					go func() {
-						r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody)
-						r.Header.Set(CallHeader, fmt.Sprint(i))
-						w := httptest.NewRecorder()
-						handler.ServeHTTP(w, r)
-						codes[i] = w.Code
-					}()
+	for _, protocol := range []string{HTTP, GRPC} {
+		for _, honours := range []bool{true, false} {
+			t.Run(fmt.Sprint(protocol, " honours ", honours), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &Service{config: Config{Slots: 1, HonoursCancel: honours, Profile: profile}}
+					call, stop := callHTTP(s), func() {}
+					if protocol == GRPC {
+						call, stop = callGRPC(t, s)
+					}
+					defer stop()
+					ctx, gone := context.WithCancel(t.Context())
+					var done [2]bool
+					for i := range done {
+						go func() { done[i] = call(ctx, uint64(i)) }()
+						synctest.Wait()
+					}
+					time.Sleep(time.Millisecond)
 					synctest.Wait()
-				}
-				time.Sleep(time.Millisecond)
-				synctest.Wait()
-				if n := s.Inside(); n != 2 {
-					t.Errorf("Inside() = %d, want 2", n)
-				}
-				gone()
-				synctest.Wait()
-				if left := s.Inside() == 0; left != honours {
-					t.Errorf("all left at once = %t, want %t", left, honours)
-				}
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				visits, peak := s.Log()
-				if n := s.Inside(); n != 0 || peak != 2 || len(visits) != 2 {
-					t.Errorf("Inside() = %d, peak = %d, %d visits, want 0, 2, 2", n, peak, len(visits))
-				}
-				want := [2]int{http.StatusOK, http.StatusOK}
-				if honours {
-					want = [2]int{http.StatusServiceUnavailable, http.StatusServiceUnavailable}
-				}
-				if codes != want {
-					t.Errorf("codes = %v, want %v", codes, want)
-				}
+					if n := s.Inside(); n != 2 {
+						t.Errorf("Inside() = %d, want 2", n)
+					}
+					gone()
+					synctest.Wait()
+					if left := s.Inside() == 0; left != honours {
+						t.Errorf("all left at once = %t, want %t", left, honours)
+					}
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					visits, peak := s.Log()
+					if n := s.Inside(); n != 0 || peak != 2 || len(visits) != 2 {
+						t.Errorf("Inside() = %d, peak = %d, %d visits, want 0, 2, 2", n, peak, len(visits))
+					}
+					// A client of gRPC that has gone learns nothing any more.
+					want := !honours && protocol == HTTP
+					if done != [2]bool{want, want} {
+						t.Errorf("answered as done: %v, want %t for both", done, want)
+					}
+				})
 			})
-		})
+		}
+	}
+}
+
+// callHTTP returns how a handler of s is called, and whether it then answers 200 and
+// not 503.
+func callHTTP(s *Service) func(ctx context.Context, call uint64) bool {
+	handler := s.handler()
+	return func(ctx context.Context, call uint64) bool {
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody)
+		r.Header.Set(CallHeader, fmt.Sprint(call))
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code == http.StatusOK
+	}
+}
+
+// callGRPC returns how a replica of s is called in memory, and whether it answers.
+// stop must be called before the end of a bubble.
+func callGRPC(t *testing.T, s *Service) (call func(ctx context.Context, call uint64) bool, stop func()) {
+	t.Helper()
+	channel, stop := dialGRPC(t, s)
+	return func(ctx context.Context, call uint64) bool {
+		return channel.Invoke(ctx, Method, wrapperspb.UInt64(call), new(emptypb.Empty)) == nil
+	}, stop
+}
+
+// dialGRPC starts a replica of s in memory, and returns a channel to it.
+func dialGRPC(t *testing.T, s *Service) (channel *grpc.ClientConn, stop func()) {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	serve, closeServer := s.grpcReplica()
+	go func() { _ = serve(listener) }() // until stop
+	channel, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return channel, func() {
+		if err := errors.Join(channel.Close(), closeServer()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -150,19 +198,34 @@ func TestHandlerBadNumbers(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 		r.Header = header
-		s.replica().ServeHTTP(w, r)
+		s.handler().ServeHTTP(w, r)
 		if w.Code != http.StatusBadRequest || s.peak != 0 {
 			t.Errorf("%v: status %d with a peak of %d, want 400 and 0", header, w.Code, s.peak)
 		}
 	}
 }
 
+// What is no number of an attempt is refused and not counted.
+func TestGRPCHandlerBadNumber(t *testing.T) {
+	s := &Service{config: Config{Slots: 1, Profile: profile}}
+	channel, stop := dialGRPC(t, s)
+	defer stop()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), previousAttempts, "two")
+	if err := channel.Invoke(ctx, Method, wrapperspb.UInt64(1), new(emptypb.Empty)); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a number in words: %v, want InvalidArgument", err)
+	}
+	if visits, _ := s.Log(); len(visits) != 0 {
+		t.Errorf("the log has %+v, want nothing", visits)
+	}
+}
+
 func TestConfigValidate(t *testing.T) {
-	good := Config{Replicas: 1, Slots: 1, Profile: profile}
+	good := Config{Protocol: HTTP, Replicas: 1, Slots: 1, Profile: profile}
 	for _, tt := range []struct {
 		change func(*Config)
 		want   string
 	}{
+		{func(c *Config) { c.Protocol = "smtp" }, `downstream: Protocol "smtp" is neither http nor grpc`},
 		{func(c *Config) { c.Replicas = 0 }, "downstream: Replicas 0 is below 1"},
 		{func(c *Config) { c.Slots = -2 }, "downstream: Slots -2 is below 1"},
 		{func(c *Config) { c.Profile.Mean = -1 }, "downstream: Profile.Mean -1ns is not positive"},
