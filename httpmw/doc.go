@@ -135,8 +135,9 @@
 // writes its answer; its latency is the time from the permit until then. A request that
 // finds no permit waits for one, as far as the limiter allows, or is refused: 503 with
 // Retry-After and a short constant body, its own body unread. Hedges and retries that say
-// so by [AttemptHeader] are refused first: they never wait, leave the limiter's reserve
-// to others, and are a share of all requests at most ([MaxExtra]).
+// so by [AttemptHeader] are refused first: while half of the permits are in use they are a
+// share of all requests at most ([MaxExtra]), and a hedge, which [KindHeader] does not call
+// a retry, never waits and leaves the limiter's reserve to others.
 //
 // By what a handler does the limit learns as follows; [Report] overrides it.
 //

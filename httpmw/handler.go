@@ -68,7 +68,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		derived = true
 	}
-	p, why := h.gate.Enter(ctx, attempt(r) > 1)
+	p, why := h.gate.Enter(ctx, kind(r))
 	if why != gate.None {
 		h.refuse(w, r)
 		return
@@ -146,7 +146,7 @@ type HandlerStats struct {
 type Refusals struct {
 	// Full: the limit had no room, and none came about in time.
 	Full uint64
-	// ExtraFull: a hedge or retry found no permit free beyond the reserve.
+	// ExtraFull: a hedge found no permit free beyond the reserve, or a retry none in time.
 	ExtraFull uint64
 	// ExtraShare: a hedge or retry was one too many for MaxExtra.
 	ExtraShare uint64

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/limiter"
 )
 
 // maxAttempt is the highest number of an attempt that is believed.
@@ -55,6 +57,18 @@ func isTunnel(r *http.Request) bool {
 	}
 	protocol := r.Header.Get("Upgrade")
 	return protocol != "" && !strings.EqualFold(protocol, "h2c")
+}
+
+// kind is what a request is by its headers. Only a word of its client's tells a retry from
+// a hedge.
+func kind(r *http.Request) limiter.Kind {
+	if attempt(r) == 1 {
+		return limiter.Primary
+	}
+	if words := r.Header[KindHeader]; len(words) == 1 && words[0] == kindRetry {
+		return limiter.Retry
+	}
+	return limiter.Hedge
 }
 
 // withContext returns a copy of the request with another context, which shares all that

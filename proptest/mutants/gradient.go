@@ -14,7 +14,7 @@ var gradientFaults = []fault{
 	},
 	{
 		name: "a limit grows that is not needed", law: "growth needs need", file: "gradient/step.go",
-		old: "	case !s.saturated && e.quartile < 2*target:", new: "	case !s.saturated && e.quartile < 0:",
+		old: "	case !s.saturated && e.quartile < 2*e.target:", new: "	case !s.saturated && e.quartile < 0:",
 	},
 	{
 		name: "AIMD grows without need", law: "growth needs need", file: "gradient/aimd.go",
