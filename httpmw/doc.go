@@ -145,13 +145,13 @@
 //	the deadline of the request's context passes    Expired
 //	the client leaves, or its own deadline passes   Canceled
 //	a panic, runtime.Goexit                         Ignored
-//	CONNECT, Upgrade (but for h2c)                  Ignored
+//	CONNECT, the handshake of a WebSocket           Ignored
 //
 // Put the Handler where all that costs goes through it, and nothing else: inside of what
 // logs and counts, so that refusals are seen, and outside of authentication only if that
 // is work too. A tunnel that its handler serves itself, as most do, holds a permit until
 // it is closed; a connection that was hijacked and whose handler has returned is not
-// counted any more. An http.TimeoutHandler goes outside: inside, it would answer and
+// counted any more. One of another protocol than WebSocket is reported as Ignored. An http.TimeoutHandler goes outside: inside, it would answer and
 // return while the work goes on, without a permit.
 //
 // A client that leaves while its request waits gives up its place at once. Over HTTP/1

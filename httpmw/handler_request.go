@@ -49,14 +49,25 @@ func number(values []string) (n int64, ok bool) {
 }
 
 // isTunnel reports whether a request asks for one, so that the time until its handler
-// returns is no latency. Clients that would like to speak HTTP/2 in clear text say so in
-// each request, and get an ordinary answer.
+// returns is no latency: by CONNECT, which over HTTP/2 a WebSocket is too, or by the
+// handshake of a WebSocket. Whatever else a client would like to upgrade to, as some say
+// in each request, gets an ordinary answer: its time is a latency like any other, or who
+// says so could keep the limit from learning.
 func isTunnel(r *http.Request) bool {
-	if r.Method == http.MethodConnect {
-		return true // with HTTP/2, a WebSocket is one too
+	return r.Method == http.MethodConnect ||
+		r.Method == http.MethodGet && hasToken(r.Header["Upgrade"], "websocket") && hasToken(r.Header["Connection"], "upgrade")
+}
+
+// hasToken reports whether a header that is a list holds the token, in any case.
+func hasToken(values []string, token string) bool {
+	for _, value := range values {
+		for one := range strings.SplitSeq(value, ",") {
+			if strings.EqualFold(strings.TrimSpace(one), token) {
+				return true
+			}
+		}
 	}
-	protocol := r.Header.Get("Upgrade")
-	return protocol != "" && !strings.EqualFold(protocol, "h2c")
+	return false
 }
 
 // kind is what a request is by its headers. Only a word of its client's tells a retry from

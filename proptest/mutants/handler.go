@@ -34,8 +34,12 @@ var handlerFaults = []fault{
 		old: "	if !tunnel {", new: "	if tunnel = isTunnel(r); !tunnel {",
 	},
 	{
-		name: "a client that would speak HTTP/2 teaches nothing", law: "outcome", file: "httpmw/handler_request.go",
-		old: "!strings.EqualFold(protocol, \"h2c\")", new: "!strings.EqualFold(protocol, \"h3c\")",
+		name: "a client that would speak another protocol teaches nothing", law: "outcome", file: "httpmw/handler_request.go",
+		old: "hasToken(r.Header[\"Upgrade\"], \"websocket\")", new: "r.Header[\"Upgrade\"] != nil",
+	},
+	{
+		name: "an upgrade that the connection does not name is a tunnel", law: "outcome", file: "httpmw/handler_request.go",
+		old: " && hasToken(r.Header[\"Connection\"], \"upgrade\")", new: "",
 	},
 	{
 		name: "a client lowers the limit by its deadline", law: "outcome", file: "httpmw/handler.go",
