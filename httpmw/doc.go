@@ -151,8 +151,15 @@
 // logs and counts, so that refusals are seen, and outside of authentication only if that
 // is work too. A tunnel that its handler serves itself, as most do, holds a permit until
 // it is closed; a connection that was hijacked and whose handler has returned is not
-// counted any more. One of another protocol than WebSocket is reported as Ignored. An http.TimeoutHandler goes outside: inside, it would answer and
+// counted any more. The handler of a tunnel by another protocol than WebSocket should say
+// Ignored by Report. An http.TimeoutHandler goes outside: inside, it would answer and
 // return while the work goes on, without a permit.
+//
+// The permit covers the reading of the request's body as well, since the handler does it: a
+// client that sends a byte a minute holds one as long as the server lets it, and a few of
+// them hold all. So set the ReadTimeout of the http.Server, or an own deadline by
+// http.ResponseController where uploads may take long, and its WriteTimeout for those who
+// read as slowly.
 //
 // A client that leaves while its request waits gives up its place at once. Over HTTP/1
 // net/http notices that only once the request's body has been read to its end, so a POST
