@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -82,14 +83,31 @@ func kind(r *http.Request) limiter.Kind {
 	return limiter.Hedge
 }
 
-// withContext returns a copy of the request with another context, which shares all that
-// net/http goes on to write: trailers that were not announced are merged into the map if
-// there is one, and set in the server's own request if not.
+// withContext returns a copy of the request with another context. Trailers that were
+// announced are in a map that both share. Those that were not, net/http sets in its own
+// request when it has read the body to its end, and the copy's body brings them over: the
+// request itself is not written to, since others may read it.
 func withContext(ctx context.Context, r *http.Request) *http.Request {
-	if r.Trailer == nil && slices.Contains(r.TransferEncoding, "chunked") {
-		r.Trailer = make(http.Header)
+	inner := r.WithContext(ctx)
+	if r.Trailer == nil && r.Body != nil && slices.Contains(r.TransferEncoding, "chunked") {
+		inner.Body = &trailingBody{ReadCloser: r.Body, from: r, to: inner}
 	}
-	return r.WithContext(ctx)
+	return inner
+}
+
+// trailingBody is the body of a copied request. It has the one reader that any body has,
+// which is who may look at the trailers when it has met the end.
+type trailingBody struct {
+	io.ReadCloser
+	from, to *http.Request
+}
+
+func (b *trailingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && b.to.Trailer == nil { //nolint:errorlint // net/http returns it bare
+		b.to.Trailer = b.from.Trailer
+	}
+	return n, err
 }
 
 // handBack writes to the request what net/http has written to its copy: the forms, whose

@@ -380,6 +380,9 @@ func (f handlerOptionFunc) applyHandler(o *handlerOptions) { f(o) }
 // HandlerLimiter takes the permits from l, whose configuration says who may wait and for
 // how long. It may be shared, with other Handlers or with other work of the same server.
 // It stays its owner's: Close of the Handler does not close it.
+//
+// Of Handlers that are nested only one may take its permits from l: with both, a request
+// holds one while it waits for another, and a limit full of such requests serves nobody.
 func HandlerLimiter(l *limiter.Limiter) HandlerOption {
 	return handlerOptionFunc(func(o *handlerOptions) { o.limiter, o.limiterSet = l, true })
 }
@@ -420,9 +423,15 @@ func Exempt(f func(*http.Request) bool) HandlerOption {
 // to wait too long for its permit is then refused at once, and the next handler gets a
 // copy of the request whose context has the deadline. A header that is anything but one
 // number of at most 12 digits is ignored. 0 is no time at all, and refused. To the limit
-// a request that has ended so is one whose client has left.
+// a request that has ended so is one whose client has left. A request without the header
+// gets no deadline from here, however long most is.
 //
-// Without the option the header is not read.
+// The header itself is passed on as it came. A proxy behind the Handler should set it anew
+// from the deadline of the context, as a Transport with DeadlineFraction does: what the
+// client has said is longer by the time that has gone by since.
+//
+// What the next handler assigns to the fields of its copy is seen outside as far as
+// AcceptReports says. Without the option the header is not read.
 func DeadlineFromHeader(most time.Duration) HandlerOption {
 	return handlerOptionFunc(func(o *handlerOptions) { o.maxTimeout, o.timeoutSet = most, true })
 }
@@ -430,7 +439,8 @@ func DeadlineFromHeader(most time.Duration) HandlerOption {
 // AcceptReports lets the next handler say by Report what the limit should learn. It then
 // gets a copy of the request, with another context. What net/http writes to the copy while it is
 // served, the forms and the pattern, is in the request itself again when the handler has
-// returned; only what a ServeMux inside finds for PathValue is lost to middleware outside.
+// returned. What the next handler assigns to other fields of it, such as URL or Body, and
+// what a ServeMux inside finds for PathValue, is lost to middleware outside.
 func AcceptReports() HandlerOption {
 	return handlerOptionFunc(func(o *handlerOptions) { o.reports = true })
 }

@@ -169,7 +169,11 @@ var handlerFaults = []fault{
 	},
 	{
 		name: "trailers that nobody announced do not reach a copied request", law: "transparency", file: "httpmw/handler_request.go",
-		old: "		r.Trailer = make(http.Header)\n", new: "",
+		old: "		b.to.Trailer = b.from.Trailer\n", new: "",
+	},
+	{
+		name: "the request is written to while others may read it", law: "transparency", file: "httpmw/handler_request.go",
+		old: "	inner := r.WithContext(ctx)\n", new: "	if r.Trailer == nil {\n		r.Trailer = make(http.Header)\n	}\n	inner := r.WithContext(ctx)\n",
 	},
 	{
 		name: "every request is copied", law: "transparency", file: "httpmw/handler.go",
@@ -193,7 +197,11 @@ var handlerFaults = []fault{
 	},
 	{
 		name: "a refusal allocates", law: "refusal", file: "httpmw/handler_refuse.go",
-		old: "	header[\"Content-Type\"] = refusalType\n", new: "	header.Set(\"Content-Type\", refusalType[0])\n",
+		old: "	header[\"Content-Type\"] = values[0:1:1]\n", new: "	header.Set(\"Content-Type\", values[0])\n",
+	},
+	{
+		name: "a refusal may be cached", law: "refusal", file: "httpmw/handler_refuse.go",
+		old: "		delete(header, key)\n", new: "		_ = key\n",
 	},
 	{
 		name: "the first report counts", law: "Report", file: "internal/gate/report.go", packages: serverPackages,
