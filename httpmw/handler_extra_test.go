@@ -171,10 +171,12 @@ func TestRetryTakesTheReserve(t *testing.T) {
 		{"2", []string{"retry", "retry"}, http.StatusServiceUnavailable},
 		{"1", []string{"hedge"}, http.StatusOK},
 	} {
-		r := incoming(t.Context(), httpmw.AttemptHeader, row.attempt)
-		r.Header[httpmw.KindHeader] = row.kinds
-		if code := statusOf(h, r); code != row.want {
-			t.Errorf("%+v: status %d", row, code)
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			r := incoming(t.Context(), httpmw.AttemptHeader, row.attempt)
+			r.Method, r.Header[httpmw.KindHeader] = method, row.kinds
+			if code := statusOf(h, r); code != row.want {
+				t.Errorf("%s, %+v: status %d", method, row, code)
+			}
 		}
 	}
 	held.Release(permit.Ignored)

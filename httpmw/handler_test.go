@@ -120,15 +120,21 @@ func TestWriterAndRequestArePassedAsTheyAre(t *testing.T) {
 		}
 	}
 	limited(t, next).ServeHTTP(w, r)
-	limited(t, next, httpmw.Exempt(func(*http.Request) bool { return true }), httpmw.AcceptReports()).ServeHTTP(w, r)
+	limited(t, next, httpmw.Exempt(func(got *http.Request) bool { return got == r }), httpmw.AcceptReports()).ServeHTTP(w, r)
 	// The writer at least, where the context must be another.
 	for _, option := range []httpmw.HandlerOption{httpmw.AcceptReports(), httpmw.DeadlineFromHeader(time.Minute)} {
+		var copied *http.Request
 		limited(t, func(gotWriter http.ResponseWriter, got *http.Request) {
 			served++
+			copied = got
 			if gotWriter != http.ResponseWriter(w) || got == r || got.URL != r.URL || got.Body != r.Body {
 				t.Errorf("the handler got %p and %v", gotWriter, got)
 			}
 		}, option).ServeHTTP(w, r)
+		// A deadline that was set for the handler has no timer left when it has returned.
+		if _, ok := copied.Context().Deadline(); ok != (copied.Context().Err() != nil) {
+			t.Errorf("a deadline: %v, and the context has ended with %v", ok, copied.Context().Err())
+		}
 	}
 	// Others may read the request meanwhile, so nothing is written to it.
 	chunked := incoming(t.Context())
@@ -224,7 +230,12 @@ func TestDefaultQueue(t *testing.T) {
 		if got := <-order; got != "newest" || len(order) > 0 {
 			t.Errorf("after 60 ms the %s was served, and %d more", got, len(order))
 		}
-		time.Sleep(40 * ms)
+		time.Sleep(39 * ms)
+		synctest.Wait()
+		if n := h.Stats().Limiter.Ledger.Waiting; n != queue-1 {
+			t.Errorf("%d wait after 99 ms, want %d", n, queue-1)
+		}
+		time.Sleep(ms)
 		synctest.Wait()
 		close(end)
 		synctest.Wait()

@@ -147,3 +147,26 @@ func TestHedgeAloneNeedsNoReserve(t *testing.T) {
 		t.Errorf("a retry with the reserve free: %v", why)
 	}
 }
+
+// First attempts earn a share for others when they come, also those that are refused.
+func TestRefusedPrimariesCountForTheShare(t *testing.T) {
+	g, l := newGate(t, 2, 0, 0.1)
+	one, _ := l.TryAcquire(limiter.Bypass)
+	other, _ := l.TryAcquire(limiter.Bypass)
+	for range 90 {
+		if why := visit(t.Context(), g, limiter.Primary); why != gate.Full {
+			t.Errorf("a first attempt with nothing free: %v", why)
+		}
+	}
+	one.Release(permit.Ignored)
+	in := 0
+	for range 100 {
+		if visit(t.Context(), g, limiter.Retry) == gate.None {
+			in++
+		}
+	}
+	if in != 10 {
+		t.Errorf("%d retries were let in with 90 first attempts, want 10", in)
+	}
+	other.Release(permit.Ignored)
+}

@@ -223,7 +223,37 @@ var handlerFaults = []fault{
 		name: "NaN is a share", law: "options", file: "httpmw/option.go",
 		old: "	case !(o.maxExtra >= 0 && o.maxExtra <= 1):", new: "	case o.maxExtra < 0 || o.maxExtra > 1:",
 	},
+	{
+		name: "a request waits for 70 ms", law: "L6", file: "httpmw/option.go",
+		old: "		Name:       \"http server\",\n		MaxWaiting: defaultMaxWaiting,\n		MaxWait:    defaultMaxWait,\n",
+		new: "		Name:       \"http server\",\n		MaxWaiting: defaultMaxWaiting,\n		MaxWait:    defaultMaxWait * 7 / 10,\n",
+	},
+	{
+		name: "only first attempts that are served count for the share", law: "L9", file: "internal/gate/gate.go", packages: gatePackages,
+		old: "		g.shedder.Primary(time.Now())\n		p, err := g.limiter.Acquire(ctx, kind)\n",
+		new: "		p, err := g.limiter.Acquire(ctx, kind)\n		if err == nil {\n			g.shedder.Primary(time.Now())\n		}\n",
+	},
+	{
+		name: "no POST is marked", law: "header", file: "httpmw/handler_request.go",
+		old: "	if attempt(r) == 1 {", new: "	if attempt(r) == 1 || r.Method == http.MethodPost {",
+	},
+	{
+		name: "the timer of a deadline outlives its request", law: "L11", file: "httpmw/handler.go",
+		old: "		defer cancel()\n", new: "		_ = cancel\n",
+	},
+	{
+		name: "Exempt is shown another request", law: "Exempt", file: "httpmw/handler.go",
+		old: "h.exempt(r) {", new: "h.exempt(r.WithContext(r.Context())) {",
+	},
 	// The share.
+	{
+		name: "a share is rounded down", law: "L9", file: "internal/shed/shed.go",
+		old: "math.Round(", new: "math.Floor(",
+	},
+	{
+		name: "an extra is taken back that has just been forgotten", law: "L9", file: "internal/shed/shed.go",
+		old: "	if t <= s.at-slots {", new: "	if t < s.at-slots {",
+	},
 	{
 		name: "extras that were refused earn more", law: "L9", file: "internal/shed/shed.go",
 		old: "		return 0, false\n", new: "		s.ring[s.at%slots].primaries++\n		s.total.primaries++\n		return 0, false\n",
