@@ -165,12 +165,13 @@ func TestForgottenExtraIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// A share in thousandths is what it says, to the last extra.
+// A share is what it says, to the last extra, also where the number that is nearest to it
+// lies below.
 func TestShareIsExact(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	for share := 1; share < 1000; share++ {
-		s := shed.New(float64(share)/1000, 0)
-		for range 1000 - share {
+	for _, share := range []int{1, 157, 314, 1000, 2900, 9999} {
+		s := shed.New(float64(share)/10_000, 0)
+		for range 10_000 - share {
 			s.Primary(now)
 		}
 		in := 0
@@ -178,7 +179,7 @@ func TestShareIsExact(t *testing.T) {
 			_, ok = s.Extra(now)
 		}
 		if in--; in != share {
-			t.Errorf("%d extras were let in with %d primaries at a share of %d in a thousand", in, 1000-share, share)
+			t.Errorf("%d extras were let in with %d primaries at a share of %d in ten thousand", in, 10_000-share, share)
 		}
 	}
 }
