@@ -189,13 +189,14 @@ type ServerStats struct {
 
 // Refusals counts calls that no handler has seen, by reason.
 type Refusals struct {
-	// Full: the limit had no room, and none came about in time.
+	// Full: the limit had no room, and none came about in time, or would have before the
+	// call's deadline.
 	Full uint64
 	// ExtraFull: a hedge or retry found no permit free beyond the reserve.
 	ExtraFull uint64
 	// ExtraShare: a hedge or retry was one too many for MaxExtra.
 	ExtraShare uint64
-	// Expired: the call's deadline passed before a permit was free.
+	// Expired: the call's deadline had passed when it came, or passed while it waited.
 	Expired uint64
 	// Gone: the client cancelled before that.
 	Gone uint64
