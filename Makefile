@@ -7,6 +7,8 @@ FUZZTIME ?= 60s
 CHECKS ?= 20000
 STRESS ?= 60s
 SOAK ?= 10m
+ROUNDS ?= 10
+BENCHTIME ?= 200ms
 
 check:
 	.ci/run
@@ -55,8 +57,8 @@ bench-limiter:
 bench-http:
 	go test -c -o bench-http.test ./bench
 	: > http.txt
-	for round in 1 2 3 4 5 6 7 8 9 10; do \
-		./bench-http.test -test.run '^$$' -test.bench '^BenchmarkHTTP$$' -test.benchtime 200ms >> http.txt || exit 1; \
+	for round in $$(seq $(ROUNDS)); do \
+		./bench-http.test -test.run '^$$' -test.bench '^BenchmarkHTTP$$' -test.benchtime $(BENCHTIME) >> http.txt || exit 1; \
 	done
 	go run $(BENCHSTAT) -col /impl http.txt
 

@@ -16,6 +16,10 @@ import (
 // soakEvery is how often the soak tells how far it is.
 const soakEvery = 10 * time.Second
 
+// shortestSoak: a soak that is shorter has not met all that may go wrong, nor can it tell
+// memory that grows from memory that is only being taken.
+const shortestSoak = 5 * time.Second
+
 // soakTransport is the program after the word soak, and returns its exit code.
 func soakTransport(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	config, err := parseSoakFlags(args, stderr)
@@ -57,8 +61,8 @@ func parseSoakFlags(args []string, stderr io.Writer) (soak.Config, error) {
 	switch {
 	case f.NArg() > 0:
 		return soak.Config{}, fmt.Errorf("bench: soak takes no arguments, only flags: %q", f.Arg(0))
-	case c.Time <= 0:
-		return soak.Config{}, fmt.Errorf("bench: -time %v is not positive", c.Time)
+	case c.Time < shortestSoak:
+		return soak.Config{}, fmt.Errorf("bench: -time %v is too short to judge by: %v at least", c.Time, shortestSoak)
 	case c.Capacity < 1 || c.Capacity > maxSlots:
 		return soak.Config{}, fmt.Errorf("bench: -capacity %d is not between 1 and %d", c.Capacity, maxSlots)
 	}

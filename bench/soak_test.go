@@ -20,6 +20,7 @@ func TestSoakExitCodes(t *testing.T) {
 		says string
 	}{
 		{"-time 0s", t.Context(), exitUsage, ""},
+		{"-time 1ms", t.Context(), exitUsage, ""},
 		{"-capacity 0", t.Context(), exitUsage, ""},
 		{"-capacity 1000000", t.Context(), exitUsage, ""},
 		{"more", t.Context(), exitUsage, ""},

@@ -165,11 +165,11 @@ func TestAIMD(t *testing.T) {
 }
 
 // A window that cannot teach changes nothing: nothing completed, no time passed, no
-// latency, too much cut short.
+// latency, too much cut short before it could tell of a queue.
 func TestEmptyWindowsHold(t *testing.T) {
 	cut := new(gradient.Histogram)
 	for range 100 {
-		cut.AddCensored(time.Second)
+		cut.AddCensored(time.Millisecond)
 	}
 	for name, w := range map[string]*gradient.Window{
 		"empty":       {Latency: new(gradient.Histogram)},

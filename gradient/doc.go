@@ -80,6 +80,8 @@
 //   - schedule.go decides when a probe is due, and when it would be of no use.
 //   - probe.go lowers the limit until the throughput follows, and decides what of the
 //     latency there is believed, and which limit to go on with.
+//   - cutshort.go decides about windows of which so many calls were cut short that the
+//     latency is not known: a queue that there is at least counts, and nothing is learnt.
 //   - bounds.go keeps all of it between Min and Max.
 //   - gradient.go holds the state and puts the above in order, and decides how long the
 //     next window is and whether it begins a new epoch.

@@ -97,22 +97,8 @@ func (g *Gradient) Start(now time.Time) Decision {
 func (g *Gradient) Next(now time.Time, w *Window) Decision {
 	s, ok := newSample(w, g.limit)
 	at := seconds(now)
-	switch {
-	case !ok && s.bad():
-		// Nothing came through but drops: there is no latency to measure, and no
-		// traffic that a floor would protect.
-		g.probe.abort()
-		g.knee.running = false
-		return g.decide(ReasonDrops, g.cut(s))
-	case !ok && g.probe.running:
-		return g.giveUp(at)
-	case !ok && g.knee.running:
-		g.knee.stop(at)
-		return g.decide(ReasonKneeEnd, move{to: g.knee.centre, force: true})
-	case !ok && g.ceiling.exceeded(s):
-		return g.decide(ReasonLatency, move{to: g.ceiling.cut(s, g.limit)})
-	case !ok:
-		return g.decide(ReasonHold, move{to: g.limit})
+	if !ok {
+		return g.unread(at, w, s)
 	}
 	g.last = s
 	g.seen = min(g.seen+s.samples, youngSamples)

@@ -133,6 +133,19 @@ func (h *Histogram) Quantile(q float64) (time.Duration, bool) {
 	return 0, false
 }
 
+// seen returns the latency that a share q of the calls had ended by, whatever ended
+// them, to a bucket; 0 if there are none.
+func (h *Histogram) seen(q float64) time.Duration {
+	left := q * float64(h.n)
+	for i := h.lo; i < h.hi; i++ {
+		left -= float64(h.events[i]) + float64(h.censored[i])
+		if left <= 0 {
+			return time.Duration(lower(i))
+		}
+	}
+	return 0
+}
+
 // longest returns the longest latency seen, to a bucket, or 0 if there is none. A
 // quantile that Quantile does not know lies beyond it: the curve never falls to it.
 func (h *Histogram) longest() time.Duration {

@@ -66,6 +66,14 @@ func (g *Gradient) giveUp(at float64) Decision {
 	return g.decide(ReasonProbeEnd, move{to: back, force: true})
 }
 
+// probeOn lowers the limit further after a step whose throughput says nothing.
+func (g *Gradient) probeOn(s sample) Decision {
+	g.last = s
+	g.probe.stage++
+	g.probe.last = s
+	return g.decide(ReasonProbe, move{to: probeDepth * min(g.limit, s.n+1), force: true})
+}
+
 // probed goes on with a probe after a step of it.
 func (g *Gradient) probed(at float64, s sample) Decision {
 	p := &g.probe
@@ -82,6 +90,9 @@ func (g *Gradient) probed(at float64, s sample) Decision {
 	followed := fell / lowered
 	if math.IsNaN(followed) || math.IsInf(followed, 0) {
 		followed = 1 // Nothing moved, so nothing more can be learnt.
+	}
+	if p.last.cutShort && g.limit > 2 && p.stage+1 < maxStages {
+		return g.probeOn(s) // there is nothing to compare with yet
 	}
 	p.stage++
 	if (followed < followedShare || failed) && g.limit > 2 && p.stage < maxStages {
@@ -106,6 +117,7 @@ func (g *Gradient) conclude(s sample, followed float64) (jumped, bound bool, bac
 	if !b.trusted {
 		b.set(s)
 		b.trusted, jumped = true, true
+		g.first = false
 	} else {
 		up := 1.0 // after several steps, or at the bottom: only downwards
 		if followed >= followedShare && p.stage == 1 {

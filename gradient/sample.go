@@ -28,6 +28,8 @@ type sample struct {
 	saturated          bool
 	// clean: the limit was not needed, so there is no queue that it could shorten.
 	clean bool
+	// cutShort: q is a lower bound, and x counts calls that nobody worked on to the end.
+	cutShort bool
 }
 
 const (

@@ -19,14 +19,13 @@ const (
 
 // step chooses the next limit from a window outside probes.
 func (g *Gradient) step(at float64, s sample, e estimate) (Reason, move) {
-	target, q := e.target, e.queue
 	switch {
 	case s.bad():
 		return ReasonDrops, g.cut(s)
 	case g.ceiling.exceeded(s):
 		g.slowStart, g.threshold = false, 0
 		return ReasonLatency, move{to: g.ceiling.cut(s, g.limit)}
-	case !s.saturated && e.quartile < 2*target:
+	case !s.saturated && e.quartile < 2*e.target:
 		g.congested = 0
 		if l, ok := g.idle.limit(at, s, g.limit, g.bounds.initial); ok {
 			return ReasonIdle, move{to: l}
@@ -34,19 +33,8 @@ func (g *Gradient) step(at float64, s sample, e estimate) (Reason, move) {
 		return ReasonHold, move{to: g.limit}
 	}
 	g.idle = idleness{}
-	if q > target {
-		g.slowStart, g.threshold = false, 0
-		if g.congested == 0 {
-			g.before = g.limit
-		}
-		if q > 1.5*target {
-			g.congested++
-		}
-		share := gain
-		if q > 2*target {
-			share = 1
-		}
-		return ReasonQueue, move{to: max(cutFloor*g.limit, min(g.limit, s.n+1)-share*(q-target))}
+	if e.queue > e.target {
+		return g.shorten(s, e)
 	}
 	g.congested = 0
 	growth := g.growth(s, e)
@@ -60,6 +48,23 @@ func (g *Gradient) step(at float64, s sample, e estimate) (Reason, move) {
 		return ReasonHold, move{to: to}
 	}
 	return ReasonGrow, move{to: to}
+}
+
+// shorten takes back what queues too much.
+func (g *Gradient) shorten(s sample, e estimate) (Reason, move) {
+	target, q := e.target, e.queue
+	g.slowStart, g.threshold = false, 0
+	if g.congested == 0 {
+		g.before = g.limit
+	}
+	if q > 1.5*target {
+		g.congested++
+	}
+	share := gain
+	if q > 2*target {
+		share = 1
+	}
+	return ReasonQueue, move{to: max(cutFloor*g.limit, min(g.limit, s.n+1)-share*(q-target))}
 }
 
 // growth is how much the limit may rise. Each rise is an experiment: if the

@@ -152,7 +152,8 @@
 // message and the trailer grpc-retry-pushback-ms, which clients that retry obey ([Pushback]).
 // A deadline that cannot be met is refused at once. Hedges and retries that say so by
 // grpc-previous-rpc-attempts, as gRPC's own do, are refused first: they never wait, leave
-// the limiter's reserve to others, and are a share of all calls at most ([MaxExtra]).
+// the limiter's reserve to others, and are a share of all calls at most while half of the
+// permits are in use ([MaxExtra]).
 //
 // By what a handler does the limit learns as follows; [Report] overrides it.
 //

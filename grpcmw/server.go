@@ -77,7 +77,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	if s.passes(info.FullMethod) {
 		return handler(ctx, request)
 	}
-	p, why := s.gate.Enter(ctx, extra(ctx))
+	p, why := s.gate.Enter(ctx, kind(ctx))
 	if why != gate.None {
 		// It fails only outside of a grpc.Server, where there is nobody to tell.
 		_ = grpc.SetTrailer(ctx, s.trailer)
@@ -98,7 +98,7 @@ func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 		return handler(srv, ss)
 	}
 	ctx := ss.Context()
-	p, why := s.gate.Enter(ctx, extra(ctx))
+	p, why := s.gate.Enter(ctx, kind(ctx))
 	if why != gate.None {
 		ss.SetTrailer(s.trailer)
 		return s.refusals[why]
@@ -122,11 +122,14 @@ func (s *Server) passes(fullMethod string) bool {
 	return true
 }
 
-// extra reports whether a call is a hedge or a retry. A number of previous attempts that
-// cannot be read is treated like none, so that nothing is gained by nonsense.
-func extra(ctx context.Context) bool {
-	previous, ok := parseAttempts(metadata.ValueFromIncomingContext(ctx, attemptsKey))
-	return ok && previous > 0
+// kind is limiter.Hedge for a call that is a hedge or a retry: gRPC's metadata does not tell
+// which. A number of previous attempts that cannot be read is treated like none, so that
+// nothing is gained by nonsense.
+func kind(ctx context.Context) limiter.Kind {
+	if previous, ok := parseAttempts(metadata.ValueFromIncomingContext(ctx, attemptsKey)); ok && previous > 0 {
+		return limiter.Hedge
+	}
+	return limiter.Primary
 }
 
 // served is what a unary call teaches the limit whose handler has returned.
@@ -186,13 +189,14 @@ type ServerStats struct {
 
 // Refusals counts calls that no handler has seen, by reason.
 type Refusals struct {
-	// Full: the limit had no room, and none came about in time.
+	// Full: the limit had no room, and none came about in time, or would have before the
+	// call's deadline.
 	Full uint64
 	// ExtraFull: a hedge or retry found no permit free beyond the reserve.
 	ExtraFull uint64
 	// ExtraShare: a hedge or retry was one too many for MaxExtra.
 	ExtraShare uint64
-	// Expired: the call's deadline passed before a permit was free.
+	// Expired: the call's deadline had passed when it came, or passed while it waited.
 	Expired uint64
 	// Gone: the client cancelled before that.
 	Gone uint64

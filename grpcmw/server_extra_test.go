@@ -77,22 +77,24 @@ func TestMarkedCallsLeaveTheReserve(t *testing.T) {
 }
 
 // Of the calls of the last ten seconds one tenth may be hedges and retries, and three in any
-// case. The next one is refused though all permits are free, and a call that is not marked
-// never is.
+// case. The next one is refused though a permit is free, and a call that is not marked never
+// is.
 func TestMarkedCallsAreAShareOfAll(t *testing.T) {
 	for name, row := range map[string]struct {
 		opts       []grpcmw.ServerOption
 		few, after int // marked calls let in at first, and with 90 others besides
 	}{
-		"default":     {few: 3, after: 10},
-		"half":        {opts: []grpcmw.ServerOption{grpcmw.MaxExtra(0.5)}, few: 3, after: 90},
-		"none":        {opts: []grpcmw.ServerOption{grpcmw.MaxExtra(0)}},
-		"all, if any": {opts: []grpcmw.ServerOption{grpcmw.MaxExtra(1)}, few: 100, after: 200},
+		"default":      {few: 3, after: 10},
+		"half":         {opts: []grpcmw.ServerOption{grpcmw.MaxExtra(0.5)}, few: 3, after: 90},
+		"next to none": {opts: []grpcmw.ServerOption{grpcmw.MaxExtra(0.001)}, few: 3, after: 3},
+		"none":         {opts: []grpcmw.ServerOption{grpcmw.MaxExtra(0)}},
+		"all, if any":  {opts: []grpcmw.ServerOption{grpcmw.MaxExtra(1)}, few: 100, after: 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := fixedLimiter(t, 1000, 0)
+				l := fixedLimiter(t, 2, 0)
 				s, ask := asker(t, append(row.opts, grpcmw.ServerLimiter(l))...)
+				held, _ := l.TryAcquire(limiter.Bypass) // half of it, so that the share is asked
 				for range 2 {
 					in := 0
 					marked := func(want int) {
@@ -117,6 +119,7 @@ func TestMarkedCallsAreAShareOfAll(t *testing.T) {
 				if got, want := s.Stats().Refused, (grpcmw.Refusals{ExtraShare: uint64(400 - 2*row.after)}); got != want {
 					t.Errorf("refused %+v, want %+v", got, want)
 				}
+				held.Release(permit.Ignored)
 				probe(t, l)
 			})
 		})
@@ -125,8 +128,9 @@ func TestMarkedCallsAreAShareOfAll(t *testing.T) {
 
 // A marked call that finds no permit leaves its share to the next, and does not wait.
 func TestMarkedCallWithoutRoomUsesNoShare(t *testing.T) {
-	l := fixedLimiter(t, 1, limiter.Unbounded)
+	l := fixedLimiter(t, 2, limiter.Unbounded)
 	s, ask := asker(t, grpcmw.ServerLimiter(l))
+	half, _ := l.TryAcquire(limiter.Bypass) // so that the share is asked
 	held, _ := l.TryAcquire(limiter.Bypass)
 	for range 100 {
 		if ask("1") {
@@ -139,9 +143,13 @@ func TestMarkedCallWithoutRoomUsesNoShare(t *testing.T) {
 			t.Error("a marked call was refused with a permit free")
 		}
 	}
-	if got := s.Stats().Refused; got != (grpcmw.Refusals{ExtraFull: 100}) {
+	if ask("1") {
+		t.Error("the fourth was let in")
+	}
+	if got := s.Stats().Refused; got != (grpcmw.Refusals{ExtraFull: 100, ExtraShare: 1}) {
 		t.Errorf("refused %+v", got)
 	}
+	half.Release(permit.Ignored)
 	probe(t, l)
 }
 

@@ -88,9 +88,13 @@ func ServerLimiter(l *limiter.Limiter) ServerOption {
 // refuses all of them, and 1 none for this reason. They are told by the metadata
 // grpc-previous-rpc-attempts, which gRPC's clients set and those of this package too. A
 // number above 0 marks one, written as gRFC A6 has it, and anything else counts as none,
-// so that nothing is gained by what was made up. Besides, a hedge or retry is let in only
-// if a permit is free at once and beyond the limiter's reserve. A call that is not marked
-// is never refused for the share.
+// so that nothing is gained by what was made up. The share is there for overload: while
+// more than half of the permits are free nobody is refused for it, and who comes then does
+// not count. A call that is not marked never is refused for it.
+//
+// Besides, a marked call is let in only if a permit is free at once and beyond the limiter's
+// reserve, or if nothing is in flight. The metadata does not tell a retry, which might wait
+// as first attempts do, from a hedge, whose caller waits for another answer already.
 func MaxExtra(ratio float64) ServerOption {
 	return serverOptionFunc(func(o *serverOptions) { o.maxExtra = ratio })
 }

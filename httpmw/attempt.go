@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
+	"github.com/holdfast-go/holdfast/limiter"
 	"github.com/holdfast-go/holdfast/permit"
 )
 
@@ -82,7 +83,7 @@ func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Res
 		}
 		w.end()
 	}()
-	out, err := c.prepare(ctx, a.Number(), left, w)
+	out, err := c.prepare(ctx, a, left, w)
 	if err != nil {
 		finished = true
 		c.fail(nil)
@@ -169,10 +170,11 @@ type foreign struct {
 
 func (f foreign) Value(key any) any { return f.values.Value(key) }
 
-// prepare makes the request of attempt number n. On error the base must not be
+// prepare makes the request of an attempt. On error the base must not be
 // called, and no part of the work has been begun; the caller's body, if it was
 // not taken, is closed by finish.
-func (c *call) prepare(ctx context.Context, n int, left time.Duration, w *work) (*http.Request, error) {
+func (c *call) prepare(ctx context.Context, a hedgedlimit.Attempt, left time.Duration, w *work) (*http.Request, error) {
+	n := a.Number()
 	if n > 1 && httptrace.ContextClientTrace(ctx) != nil {
 		ctx = traceless{ctx}
 	}
@@ -193,19 +195,23 @@ func (c *call) prepare(ctx context.Context, n int, left time.Duration, w *work) 
 	}
 	c.mu.Unlock()
 
-	c.transport.options.mark(out, n, left)
+	c.transport.options.mark(out, a, left)
 	c.pickTarget(out)
 	return out, c.prepareBody(out, n, w)
 }
 
 // mark sets the headers that tell the server of the attempt. Left is negative if there
 // is no time to tell.
-func (o *options) mark(out *http.Request, n int, left time.Duration) {
+func (o *options) mark(out *http.Request, a hedgedlimit.Attempt, left time.Duration) {
 	if (o.header || left >= 0) && out.Header == nil {
 		out.Header = make(http.Header)
 	}
 	if o.header {
-		out.Header.Set(AttemptHeader, strconv.Itoa(n))
+		out.Header.Set(AttemptHeader, strconv.Itoa(a.Number()))
+		out.Header.Del(KindHeader) // the caller's own attempt is another
+		if a.Kind() == limiter.Retry {
+			out.Header.Set(KindHeader, kindRetry)
+		}
 	}
 	if left >= 0 {
 		out.Header.Set(TimeoutHeader, strconv.FormatInt(max(left.Milliseconds(), 1), 10))

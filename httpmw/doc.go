@@ -135,8 +135,9 @@
 // writes its answer; its latency is the time from the permit until then. A request that
 // finds no permit waits for one, as far as the limiter allows, or is refused: 503 with
 // Retry-After and a short constant body, its own body unread. Hedges and retries that say
-// so by [AttemptHeader] are refused first: they never wait, leave the limiter's reserve
-// to others, and are a share of all requests at most ([MaxExtra]).
+// so by [AttemptHeader] are refused first: while half of the permits are in use they are a
+// share of all requests at most ([MaxExtra]), and a hedge, which [KindHeader] does not call
+// a retry, never waits and leaves the limiter's reserve to others.
 //
 // By what a handler does the limit learns as follows; [Report] overrides it.
 //
@@ -144,14 +145,21 @@
 //	the deadline of the request's context passes    Expired
 //	the client leaves, or its own deadline passes   Canceled
 //	a panic, runtime.Goexit                         Ignored
-//	CONNECT, Upgrade (but for h2c)                  Ignored
+//	CONNECT, the handshake of a WebSocket           Ignored
 //
 // Put the Handler where all that costs goes through it, and nothing else: inside of what
 // logs and counts, so that refusals are seen, and outside of authentication only if that
 // is work too. A tunnel that its handler serves itself, as most do, holds a permit until
 // it is closed; a connection that was hijacked and whose handler has returned is not
-// counted any more. An http.TimeoutHandler goes outside: inside, it would answer and
+// counted any more. The handler of a tunnel by another protocol than WebSocket should say
+// Ignored by Report. An http.TimeoutHandler goes outside: inside, it would answer and
 // return while the work goes on, without a permit.
+//
+// The permit covers the reading of the request's body as well, since the handler does it: a
+// client that sends a byte a minute holds one as long as the server lets it, and a few of
+// them hold all. So set the ReadTimeout of the http.Server, or an own deadline by
+// http.ResponseController where uploads may take long, and its WriteTimeout for those who
+// read as slowly.
 //
 // A client that leaves while its request waits gives up its place at once. Over HTTP/1
 // net/http notices that only once the request's body has been read to its end, so a POST

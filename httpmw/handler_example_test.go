@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/holdfast-go/holdfast/gradient"
 	"github.com/holdfast-go/holdfast/httpmw"
@@ -43,6 +44,16 @@ func ExampleNewHandler() {
 	if err != nil {
 		panic(err)
 	}
+	// A permit is held while a body is read and an answer written, so a client that is slow
+	// at either must not take for ever.
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      time.Minute,
+	}
+	_ = server // server.ListenAndServe()
+
 	get("/work")
 	// Output:
 	// /more: 503 overloaded, try again later

@@ -61,22 +61,24 @@ func TestMarkedRequestsLeaveTheReserve(t *testing.T) {
 }
 
 // Of the requests of the last ten seconds one tenth may be hedges and retries, and three
-// in any case. The next one is refused though all permits are free, and a request that is
-// not marked never is.
+// in any case. The next one is refused though a permit is free, and a request that is not
+// marked never is.
 func TestMarkedRequestsAreAShareOfAll(t *testing.T) {
 	for name, row := range map[string]struct {
 		opts       []httpmw.HandlerOption
 		few, after int // marked requests let in at first, and with 90 others besides
 	}{
-		"default":     {few: 3, after: 10},
-		"half":        {opts: []httpmw.HandlerOption{httpmw.MaxExtra(0.5)}, few: 3, after: 90},
-		"none":        {opts: []httpmw.HandlerOption{httpmw.MaxExtra(0)}},
-		"all, if any": {opts: []httpmw.HandlerOption{httpmw.MaxExtra(1)}, few: 100, after: 200},
+		"default":      {few: 3, after: 10},
+		"half":         {opts: []httpmw.HandlerOption{httpmw.MaxExtra(0.5)}, few: 3, after: 90},
+		"next to none": {opts: []httpmw.HandlerOption{httpmw.MaxExtra(0.001)}, few: 3, after: 3},
+		"none":         {opts: []httpmw.HandlerOption{httpmw.MaxExtra(0)}},
+		"all, if any":  {opts: []httpmw.HandlerOption{httpmw.MaxExtra(1)}, few: 100, after: 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, option := under(t, 1000, 0)
+				l, option := under(t, 2, 0)
 				h := limited(t, nothing, append(row.opts, option)...)
+				held, _ := l.TryAcquire(limiter.Bypass) // half of it, so that the share is asked
 				in := 0
 				ask := func(attempt string) bool {
 					return statusOf(h, incoming(t.Context(), httpmw.AttemptHeader, attempt)) == http.StatusOK
@@ -108,6 +110,7 @@ func TestMarkedRequestsAreAShareOfAll(t *testing.T) {
 				if got, want := h.Stats().Refused, (httpmw.Refusals{ExtraShare: uint64(400 - 2*row.after)}); got != want {
 					t.Errorf("refused %+v, want %+v", got, want)
 				}
+				held.Release(permit.Ignored)
 				probe(t, l)
 			})
 		})
@@ -117,8 +120,9 @@ func TestMarkedRequestsAreAShareOfAll(t *testing.T) {
 // A marked request that finds no permit leaves its share to the next, does not wait, and
 // is answered like any other that is refused.
 func TestMarkedRequestWithoutRoomUsesNoShare(t *testing.T) {
-	l, option := under(t, 1, limiter.Unbounded)
+	l, option := under(t, 2, limiter.Unbounded)
 	h := limited(t, nothing, option)
+	half, _ := l.TryAcquire(limiter.Bypass) // so that the share is asked
 	held, _ := l.TryAcquire(limiter.Bypass)
 	for range 100 {
 		if code := statusOf(h, incoming(t.Context(), httpmw.AttemptHeader, "2")); code != http.StatusServiceUnavailable {
@@ -131,9 +135,51 @@ func TestMarkedRequestWithoutRoomUsesNoShare(t *testing.T) {
 			t.Errorf("status %d with a permit free", code)
 		}
 	}
-	if got, want := h.Stats().Refused, (httpmw.Refusals{ExtraFull: 100}); got != want {
+	if code := statusOf(h, incoming(t.Context(), httpmw.AttemptHeader, "2")); code != http.StatusServiceUnavailable {
+		t.Errorf("status %d of the fourth", code)
+	}
+	if got, want := h.Stats().Refused, (httpmw.Refusals{ExtraFull: 100, ExtraShare: 1}); got != want {
 		t.Errorf("refused %+v, want %+v", got, want)
 	}
+	half.Release(permit.Ignored)
+	probe(t, l)
+}
+
+// A marked request takes the last permit if KindHeader says in one word that it is a
+// retry. Without the mark of AttemptHeader it says nothing.
+func TestRetryTakesTheReserve(t *testing.T) {
+	algorithm, err := gradient.NewFixed(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := limiter.New(limiter.Config{Algorithm: algorithm, Reserve: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := limited(t, nothing, httpmw.HandlerLimiter(l), httpmw.MaxExtra(1))
+	held, _ := l.TryAcquire(limiter.Bypass)
+	for _, row := range []struct {
+		attempt string
+		kinds   []string
+		want    int
+	}{
+		{"2", []string{"retry"}, http.StatusOK},
+		{"2", nil, http.StatusServiceUnavailable},
+		{"2", []string{"hedge"}, http.StatusServiceUnavailable},
+		{"2", []string{"Retry"}, http.StatusServiceUnavailable},
+		{"2", []string{"retry "}, http.StatusServiceUnavailable},
+		{"2", []string{"retry", "retry"}, http.StatusServiceUnavailable},
+		{"1", []string{"hedge"}, http.StatusOK},
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			r := incoming(t.Context(), httpmw.AttemptHeader, row.attempt)
+			r.Method, r.Header[httpmw.KindHeader] = method, row.kinds
+			if code := statusOf(h, r); code != row.want {
+				t.Errorf("%s, %+v: status %d", method, row, code)
+			}
+		}
+	}
+	held.Release(permit.Ignored)
 	probe(t, l)
 }
 

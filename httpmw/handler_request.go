@@ -2,10 +2,13 @@ package httpmw
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/limiter"
 )
 
 // maxAttempt is the highest number of an attempt that is believed.
@@ -47,24 +50,64 @@ func number(values []string) (n int64, ok bool) {
 }
 
 // isTunnel reports whether a request asks for one, so that the time until its handler
-// returns is no latency. Clients that would like to speak HTTP/2 in clear text say so in
-// each request, and get an ordinary answer.
+// returns is no latency: by CONNECT, which over HTTP/2 a WebSocket is too, or by the
+// handshake of a WebSocket. Whatever else a client would like to upgrade to, as some say
+// in each request, gets an ordinary answer: its time is a latency like any other, or who
+// says so could keep the limit from learning.
 func isTunnel(r *http.Request) bool {
-	if r.Method == http.MethodConnect {
-		return true // with HTTP/2, a WebSocket is one too
-	}
-	protocol := r.Header.Get("Upgrade")
-	return protocol != "" && !strings.EqualFold(protocol, "h2c")
+	return r.Method == http.MethodConnect ||
+		r.Method == http.MethodGet && hasToken(r.Header["Upgrade"], "websocket") && hasToken(r.Header["Connection"], "upgrade")
 }
 
-// withContext returns a copy of the request with another context, which shares all that
-// net/http goes on to write: trailers that were not announced are merged into the map if
-// there is one, and set in the server's own request if not.
-func withContext(ctx context.Context, r *http.Request) *http.Request {
-	if r.Trailer == nil && slices.Contains(r.TransferEncoding, "chunked") {
-		r.Trailer = make(http.Header)
+// hasToken reports whether a header that is a list holds the token, in any case.
+func hasToken(values []string, token string) bool {
+	for _, value := range values {
+		for one := range strings.SplitSeq(value, ",") {
+			if strings.EqualFold(strings.TrimSpace(one), token) {
+				return true
+			}
+		}
 	}
-	return r.WithContext(ctx)
+	return false
+}
+
+// kind is what a request is by its headers. Only a word of its client's tells a retry from
+// a hedge.
+func kind(r *http.Request) limiter.Kind {
+	if attempt(r) == 1 {
+		return limiter.Primary
+	}
+	if words := r.Header[KindHeader]; len(words) == 1 && words[0] == kindRetry {
+		return limiter.Retry
+	}
+	return limiter.Hedge
+}
+
+// withContext returns a copy of the request with another context. Trailers that were
+// announced are in a map that both share. Those that were not, net/http sets in its own
+// request when it has read the body to its end, and the copy's body brings them over: the
+// request itself is not written to, since others may read it.
+func withContext(ctx context.Context, r *http.Request) *http.Request {
+	inner := r.WithContext(ctx)
+	if r.Trailer == nil && r.Body != nil && slices.Contains(r.TransferEncoding, "chunked") {
+		inner.Body = &trailingBody{ReadCloser: r.Body, from: r, to: inner}
+	}
+	return inner
+}
+
+// trailingBody is the body of a copied request. It has the one reader that any body has,
+// which is who may look at the trailers when it has met the end.
+type trailingBody struct {
+	io.ReadCloser
+	from, to *http.Request
+}
+
+func (b *trailingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && b.to.Trailer == nil { //nolint:errorlint // net/http returns it bare
+		b.to.Trailer = b.from.Trailer
+	}
+	return n, err
 }
 
 // handBack writes to the request what net/http has written to its copy: the forms, whose

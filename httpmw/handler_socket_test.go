@@ -126,7 +126,7 @@ func TestTunnelHoldsItsPermitInsideTheHandler(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		_ = rw.Flush()
 		if r.URL.Path == "/handed-on" {
 			handedOn <- conn
@@ -137,7 +137,7 @@ func TestTunnelHoldsItsPermitInsideTheHandler(t *testing.T) {
 	}, option)
 	server := httptest.NewServer(h)
 	defer server.Close()
-	const upgrade = "GET %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+	const upgrade = "GET %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
 	a, conn := rawAnswer(t, server, fmt.Sprintf(upgrade, "/inside"))
 	if a.StatusCode != http.StatusSwitchingProtocols {

@@ -78,9 +78,33 @@ func TestHandlerOptionsAreChecked(t *testing.T) {
 			t.Errorf("%v, error %q, want %q", h, err, want)
 		}
 	}
-	for _, next := range []http.Handler{nil, http.HandlerFunc(nil), (*http.ServeMux)(nil)} {
+	for _, next := range []http.Handler{nil, http.HandlerFunc(nil)} {
 		if h, err := httpmw.NewHandler(next); h != nil || err == nil || !strings.Contains(err.Error(), "next Handler is nil") {
 			t.Errorf("next %#v: %v, error %v", next, h, err)
+		}
+	}
+}
+
+// routes is a handler that works without having been made.
+type routes map[string]http.Handler
+
+func (m routes) ServeHTTP(http.ResponseWriter, *http.Request) { _ = m[""] }
+
+// stateless is a handler of which nothing is needed but its type.
+type stateless struct{}
+
+func (*stateless) ServeHTTP(http.ResponseWriter, *http.Request) {}
+
+// A value that is nil is a handler all the same if its methods do without it.
+func TestNilThatWorksIsServed(t *testing.T) {
+	for _, next := range []http.Handler{routes(nil), (*stateless)(nil)} {
+		h, err := httpmw.NewHandler(next)
+		if err != nil {
+			t.Errorf("%T: %v", next, err)
+			continue
+		}
+		if code := statusOf(h, incoming(t.Context())); code != http.StatusOK {
+			t.Errorf("%T: status %d", next, code)
 		}
 	}
 }
@@ -96,16 +120,31 @@ func TestWriterAndRequestArePassedAsTheyAre(t *testing.T) {
 		}
 	}
 	limited(t, next).ServeHTTP(w, r)
-	limited(t, next, httpmw.Exempt(func(*http.Request) bool { return true }), httpmw.AcceptReports()).ServeHTTP(w, r)
+	limited(t, next, httpmw.Exempt(func(got *http.Request) bool { return got == r }), httpmw.AcceptReports()).ServeHTTP(w, r)
 	// The writer at least, where the context must be another.
 	for _, option := range []httpmw.HandlerOption{httpmw.AcceptReports(), httpmw.DeadlineFromHeader(time.Minute)} {
+		var copied *http.Request
 		limited(t, func(gotWriter http.ResponseWriter, got *http.Request) {
 			served++
+			copied = got
 			if gotWriter != http.ResponseWriter(w) || got == r || got.URL != r.URL || got.Body != r.Body {
 				t.Errorf("the handler got %p and %v", gotWriter, got)
 			}
 		}, option).ServeHTTP(w, r)
+		// A deadline that was set for the handler has no timer left when it has returned.
+		if _, ok := copied.Context().Deadline(); ok != (copied.Context().Err() != nil) {
+			t.Errorf("a deadline: %v, and the context has ended with %v", ok, copied.Context().Err())
+		}
 	}
+	// Others may read the request meanwhile, so nothing is written to it.
+	chunked := incoming(t.Context())
+	chunked.TransferEncoding = []string{"chunked"}
+	before := chunked.Clone(t.Context())
+	limited(t, func(http.ResponseWriter, *http.Request) {
+		if !reflect.DeepEqual(chunked, before) {
+			t.Errorf("the request is %+v, and was %+v", chunked, before)
+		}
+	}, httpmw.AcceptReports()).ServeHTTP(w, chunked)
 	if served != 4 {
 		t.Errorf("%d requests were served, want 4", served)
 	}
@@ -134,6 +173,16 @@ func TestRefusalIsShortAndConstant(t *testing.T) {
 			held, _ := l.TryAcquire(limiter.Primary)
 			w, r := httptest.NewRecorder(), incoming(t.Context())
 			r.Method, r.Body = method, untouchable{t}
+			h.ServeHTTP(w, r)
+			for _, values := range w.Header() { // what others do to one refusal does not show in the next
+				for i := range values {
+					values[i] = "changed"
+				}
+			}
+			w = httptest.NewRecorder()
+			for _, key := range []string{"Cache-Control", "ETag", "Last-Modified", "Content-Encoding", "Retry-After"} {
+				w.Header().Set(key, "of another answer")
+			}
 			h.ServeHTTP(w, r)
 			want := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "Content-Length": {"28"}, "Retry-After": {wantAfter}}
 			if w.Code != http.StatusServiceUnavailable || w.Body.String() != wantBody || !reflect.DeepEqual(w.Header(), want) {
@@ -181,7 +230,12 @@ func TestDefaultQueue(t *testing.T) {
 		if got := <-order; got != "newest" || len(order) > 0 {
 			t.Errorf("after 60 ms the %s was served, and %d more", got, len(order))
 		}
-		time.Sleep(40 * ms)
+		time.Sleep(39 * ms)
+		synctest.Wait()
+		if n := h.Stats().Limiter.Ledger.Waiting; n != queue-1 {
+			t.Errorf("%d wait after 99 ms, want %d", n, queue-1)
+		}
+		time.Sleep(ms)
 		synctest.Wait()
 		close(end)
 		synctest.Wait()
@@ -363,9 +417,9 @@ func TestHandlerAllocations(t *testing.T) {
 	}{
 		"served":             {},
 		"hedge, served":      {headers: []string{httpmw.AttemptHeader, "2"}, opts: []httpmw.HandlerOption{httpmw.MaxExtra(1)}},
-		"refused":            {opts: []httpmw.HandlerOption{httpmw.HandlerLimiter(full)}, status: 503},
-		"hedge, refused":     {headers: []string{httpmw.AttemptHeader, "2"}, opts: []httpmw.HandlerOption{httpmw.HandlerLimiter(full)}, status: 503},
-		"one hedge too many": {headers: []string{httpmw.AttemptHeader, "2"}, opts: []httpmw.HandlerOption{httpmw.MaxExtra(0)}, status: 503},
+		"refused":            {opts: []httpmw.HandlerOption{httpmw.HandlerLimiter(full)}, status: 503, most: 1},
+		"hedge, refused":     {headers: []string{httpmw.AttemptHeader, "2"}, opts: []httpmw.HandlerOption{httpmw.HandlerLimiter(full)}, status: 503, most: 1},
+		"one hedge too many": {headers: []string{httpmw.AttemptHeader, "2"}, opts: []httpmw.HandlerOption{httpmw.MaxExtra(0)}, status: 503, most: 1},
 		"with reports":       {opts: []httpmw.HandlerOption{httpmw.AcceptReports()}, most: 3},
 	} {
 		h := limited(t, nothing, row.opts...)

@@ -188,11 +188,20 @@ func Hedgeable(f func(*http.Request) bool) Option {
 	return optionFunc(func(o *options) { o.hedgeable = f })
 }
 
-// AttemptHeader is the header that WithAttemptHeader sends.
-const AttemptHeader = "X-Hedge-Attempt"
+const (
+	// AttemptHeader is the header by which WithAttemptHeader sends the number of an attempt.
+	AttemptHeader = "X-Hedge-Attempt"
+	// KindHeader is the header by which it says "retry" with a retry, and nothing else.
+	KindHeader = "X-Hedge-Kind"
 
-// WithAttemptHeader sends the number of the attempt with each request, 1 for the
-// first, so that a server can tell hedges and refuse them first.
+	kindRetry = "retry"
+)
+
+// WithAttemptHeader sends the number of the attempt with each request, 1 for the first, as
+// AttemptHeader, so that a server can refuse the others first. A retry, which follows an
+// attempt that has failed while none runs, says so by KindHeader besides: its caller has
+// nothing else to wait for, and that of a hedge has. What a Handler makes of the two is in
+// MaxExtra.
 func WithAttemptHeader() Option {
 	return optionFunc(func(o *options) { o.header = true })
 }
@@ -371,23 +380,33 @@ func (f handlerOptionFunc) applyHandler(o *handlerOptions) { f(o) }
 // HandlerLimiter takes the permits from l, whose configuration says who may wait and for
 // how long. It may be shared, with other Handlers or with other work of the same server.
 // It stays its owner's: Close of the Handler does not close it.
+//
+// Of Handlers that are nested only one may take its permits from l: with both, a request
+// holds one while it waits for another, and a limit full of such requests serves nobody.
 func HandlerLimiter(l *limiter.Limiter) HandlerOption {
 	return handlerOptionFunc(func(o *handlerOptions) { o.limiter, o.limiterSet = l, true })
 }
 
 // MaxExtra bounds the hedges and retries that are let in as a share of all requests of
 // the last ten seconds; it is 0.10 by default, and 3 may come within them in any case. 0
-// refuses all of them, and 1 none for this reason. They are told by AttemptHeader: one
-// that says 2 to 1000 marks one, and any other counts as none, so that nothing is gained by
-// a header that was made up. Besides, a hedge or retry is let in only if a permit is free
-// at once and beyond the limiter's reserve. A request that is not marked is never refused
-// for the share.
+// refuses all of them, and 1 none for this reason. The share is there for overload: while
+// more than half of the permits are free nobody is refused for it, and who comes then does
+// not count. A request that is not marked never is refused for it.
+//
+// They are told by AttemptHeader: one that says 2 to 1000 marks one, and any other counts
+// as none, so that nothing is gained by a header that was made up. A marked request is a
+// retry if KindHeader says so, and takes its permit like a first attempt, after a wait if
+// the limiter allows one. Else it is a hedge, whose caller waits for another answer already:
+// it is let in only if a permit is free at once and beyond the limiter's reserve, or if
+// nothing is in flight.
 func MaxExtra(ratio float64) HandlerOption {
 	return handlerOptionFunc(func(o *handlerOptions) { o.maxExtra = ratio })
 }
 
 // RetryAfter is when a client that was refused should come again, in whole seconds,
-// rounded up; it is one second by default.
+// rounded up; it is one second by default. Those who were refused together come back
+// together then, as retries if they say so: MaxExtra bounds how many of them are let in
+// while the Handler is busy, and the rest are sent away once more.
 func RetryAfter(d time.Duration) HandlerOption {
 	return handlerOptionFunc(func(o *handlerOptions) { o.retryAfter = d })
 }
@@ -404,9 +423,15 @@ func Exempt(f func(*http.Request) bool) HandlerOption {
 // to wait too long for its permit is then refused at once, and the next handler gets a
 // copy of the request whose context has the deadline. A header that is anything but one
 // number of at most 12 digits is ignored. 0 is no time at all, and refused. To the limit
-// a request that has ended so is one whose client has left.
+// a request that has ended so is one whose client has left. A request without the header
+// gets no deadline from here, however long most is.
 //
-// Without the option the header is not read.
+// The header itself is passed on as it came. A proxy behind the Handler should set it anew
+// from the deadline of the context, as a Transport with DeadlineFraction does: what the
+// client has said is longer by the time that has gone by since.
+//
+// What the next handler assigns to the fields of its copy is seen outside as far as
+// AcceptReports says. Without the option the header is not read.
 func DeadlineFromHeader(most time.Duration) HandlerOption {
 	return handlerOptionFunc(func(o *handlerOptions) { o.maxTimeout, o.timeoutSet = most, true })
 }
@@ -414,7 +439,8 @@ func DeadlineFromHeader(most time.Duration) HandlerOption {
 // AcceptReports lets the next handler say by Report what the limit should learn. It then
 // gets a copy of the request, with another context. What net/http writes to the copy while it is
 // served, the forms and the pattern, is in the request itself again when the handler has
-// returned; only what a ServeMux inside finds for PathValue is lost to middleware outside.
+// returned. What the next handler assigns to other fields of it, such as URL or Body, and
+// what a ServeMux inside finds for PathValue, is lost to middleware outside.
 func AcceptReports() HandlerOption {
 	return handlerOptionFunc(func(o *handlerOptions) { o.reports = true })
 }

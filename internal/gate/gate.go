@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/shed"
 	"github.com/holdfast-go/holdfast/limiter"
+	"github.com/holdfast-go/holdfast/permit"
 )
 
 // extraFloor is how many hedges and retries are let in within the window of package shed
@@ -20,8 +21,9 @@ const extraFloor = 3
 // A Gate lets requests in, each under a permit. It must be made by New, may be used by any
 // number of goroutines, and starts none.
 type Gate struct {
-	limiter *limiter.Limiter
-	shedder *shed.Shedder // has its own lock
+	limiter  *limiter.Limiter
+	shedder  *shed.Shedder // has its own lock
+	noExtras bool          // immutable after New
 
 	// live is twice the number of requests inside, those that wait included, and 1 more
 	// once closed. Requests that find it odd leave at once.
@@ -37,11 +39,7 @@ type Gate struct {
 // New returns a Gate to what l limits, which lets in hedges and retries up to a share of
 // maxExtra, from 0 to 1, of all requests; 0 lets in none.
 func New(l *limiter.Limiter, maxExtra float64) *Gate {
-	floor := extraFloor
-	if maxExtra == 0 {
-		floor = 0
-	}
-	return &Gate{limiter: l, shedder: shed.New(maxExtra, floor), quiet: make(chan struct{})}
+	return &Gate{limiter: l, shedder: shed.New(maxExtra, extraFloor), noExtras: maxExtra == 0, quiet: make(chan struct{})}
 }
 
 // Exempt counts a request that does not come to the gate.
@@ -49,14 +47,18 @@ func (g *Gate) Exempt() { g.exempted.Add(1) }
 
 // Enter lets a request in under a permit, or says why not, and counts that. The request
 // leaves by Leave then, after its permit has been released; one that was refused is not
-// inside. Extra marks a hedge or a retry: it must find a permit free at once and beyond
-// the limiter's reserve, and not be one too many for the share. A request that is not
-// extra is never refused for the share.
-func (g *Gate) Enter(ctx context.Context, extra bool) (limiter.Permit, Reason) {
+// inside.
+//
+// A limiter.Hedge must find a permit free at once and beyond the limiter's reserve, or
+// nothing in flight at all; a limiter.Retry takes its permit as a limiter.Primary does.
+// Neither may be one too many for the share, which is asked unless more than half of the
+// permits are free: it is there for overload, and what comes to a server with so much room
+// takes nothing from anybody. A limiter.Primary is never refused for the share.
+func (g *Gate) Enter(ctx context.Context, kind limiter.Kind) (limiter.Permit, Reason) {
 	var p limiter.Permit
 	why := Closed
 	if g.live.Add(2)&1 == 0 {
-		p, why = g.acquire(ctx, extra)
+		p, why = g.acquire(ctx, kind)
 	}
 	if why != None {
 		g.refused[why].Add(1)
@@ -72,11 +74,17 @@ func (g *Gate) Leave() {
 	}
 }
 
-func (g *Gate) acquire(ctx context.Context, extra bool) (limiter.Permit, Reason) {
-	if !extra {
+func (g *Gate) acquire(ctx context.Context, kind limiter.Kind) (limiter.Permit, Reason) {
+	switch {
+	case kind == limiter.Primary:
 		g.shedder.Primary(time.Now())
-		p, err := g.limiter.Acquire(ctx, limiter.Primary)
+		p, err := g.limiter.Acquire(ctx, kind)
 		return p, reason(err, Full)
+	case g.noExtras:
+		return limiter.Permit{}, ExtraShare
+	case 2*g.limiter.InFlight() < g.limiter.Limit():
+		p, err := g.admit(ctx, kind)
+		return p, reason(err, ExtraFull)
 	}
 	// The share is asked first: to take a permit only to give it back might have a
 	// primary refused that came in between.
@@ -84,11 +92,25 @@ func (g *Gate) acquire(ctx context.Context, extra bool) (limiter.Permit, Reason)
 	if !ok {
 		return limiter.Permit{}, ExtraShare
 	}
-	p, err := g.limiter.Acquire(ctx, limiter.Hedge)
+	p, err := g.admit(ctx, kind)
 	if err != nil {
 		g.shedder.Refund(ticket)
 	}
 	return p, reason(err, ExtraFull)
+}
+
+// admit takes a permit for an extra. The reserve is of no use to anybody where nothing is
+// in flight, and at a limit of 1 it would keep out every hedge for ever.
+func (g *Gate) admit(ctx context.Context, kind limiter.Kind) (limiter.Permit, error) {
+	if kind == limiter.Hedge && g.limiter.InFlight() == 0 && ctx.Err() == nil {
+		if p, ok := g.limiter.TryAcquire(limiter.Bypass); ok { // teaches as little as a hedge
+			if p.Grant().InFlight == 1 {
+				return p, nil
+			}
+			p.Release(permit.Ignored) // another came in between
+		}
+	}
+	return g.limiter.Acquire(ctx, kind)
 }
 
 // Close lets nobody in any more and waits until all have left. It returns nil then, or

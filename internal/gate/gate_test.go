@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/permit"
 )
 
-func newGate(t *testing.T, limit, waiting int) (*gate.Gate, *limiter.Limiter) {
+func newGate(t *testing.T, limit, waiting int, maxExtra float64) (*gate.Gate, *limiter.Limiter) {
 	t.Helper()
 	algorithm, err := gradient.NewFixed(limit)
 	if err != nil {
@@ -24,7 +24,7 @@ func newGate(t *testing.T, limit, waiting int) (*gate.Gate, *limiter.Limiter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gate.New(l, 1), l
+	return gate.New(l, maxExtra), l
 }
 
 // Whoever is inside when Close is called has left when it returns, and nobody enters after
@@ -32,13 +32,13 @@ func newGate(t *testing.T, limit, waiting int) (*gate.Gate, *limiter.Limiter) {
 func TestNobodyIsInsideWhenCloseReturns(t *testing.T) {
 	const limit, visitors, closers = 4, 8, 2
 	for range 200 {
-		g, l := newGate(t, limit, limiter.Unbounded)
+		g, l := newGate(t, limit, limiter.Unbounded, 1)
 		var inside, closed atomic.Int64
 		var all sync.WaitGroup
 		for range visitors {
 			all.Go(func() {
 				for {
-					p, why := g.Enter(context.Background(), false)
+					p, why := g.Enter(context.Background(), limiter.Primary)
 					if why == gate.Closed {
 						return
 					}
@@ -72,8 +72,8 @@ func TestNobodyIsInsideWhenCloseReturns(t *testing.T) {
 // A Close that was given up can be repeated, and so can one that has succeeded.
 func TestCloseMayBeRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, _ := newGate(t, 1, 0)
-		p, _ := g.Enter(t.Context(), false)
+		g, _ := newGate(t, 1, 0, 1)
+		p, _ := g.Enter(t.Context(), limiter.Primary)
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if err := g.Close(ctx); err != context.DeadlineExceeded { //nolint:errorlint // bare is what is asked
@@ -84,7 +84,7 @@ func TestCloseMayBeRepeated(t *testing.T) {
 		p.Release(permit.Ignored)
 		g.Leave()
 		for range 3 {
-			if _, why := g.Enter(t.Context(), false); why != gate.Closed {
+			if _, why := g.Enter(t.Context(), limiter.Primary); why != gate.Closed {
 				t.Errorf("let in after Close, or refused for %v", why)
 			}
 			if err := g.Close(t.Context()); err != nil {

@@ -151,6 +151,39 @@ func TestExtrasAtOnce(t *testing.T) {
 	}
 }
 
+// What was forgotten cannot be taken back from the slot that is in its place.
+func TestForgottenExtraIsNotTakenBack(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	s := shed.New(0, 1)
+	old, _ := s.Extra(now)
+	if _, ok := s.Extra(now.Add(window)); !ok {
+		t.Fatal("an extra counts after the window")
+	}
+	s.Refund(old)
+	if _, ok := s.Extra(now.Add(window)); ok {
+		t.Error("a second extra was let in, for one that was forgotten")
+	}
+}
+
+// A share is what it says, to the last extra, also where the number that is nearest to it
+// lies below.
+func TestShareIsExact(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for _, share := range []int{1, 157, 314, 1000, 2900, 9999} {
+		s := shed.New(float64(share)/10_000, 0)
+		for range 10_000 - share {
+			s.Primary(now)
+		}
+		in := 0
+		for ok := true; ok; in++ {
+			_, ok = s.Extra(now)
+		}
+		if in--; in != share {
+			t.Errorf("%d extras were let in with %d primaries at a share of %d in ten thousand", in, 10_000-share, share)
+		}
+	}
+}
+
 func TestNothingIsAllocated(t *testing.T) {
 	s := shed.New(1, 0)
 	now := time.Unix(1_000_000, 0)

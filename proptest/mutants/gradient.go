@@ -14,7 +14,7 @@ var gradientFaults = []fault{
 	},
 	{
 		name: "a limit grows that is not needed", law: "growth needs need", file: "gradient/step.go",
-		old: "	case !s.saturated && e.quartile < 2*target:", new: "	case !s.saturated && e.quartile < 0:",
+		old: "	case !s.saturated && e.quartile < 2*e.target:", new: "	case !s.saturated && e.quartile < 0:",
 	},
 	{
 		name: "AIMD grows without need", law: "growth needs need", file: "gradient/aimd.go",
@@ -69,7 +69,7 @@ var gradientFaults = []fault{
 		old: "began: at, original: g.limit}", new: "began: at, original: s.limit}",
 	},
 	{
-		name: "an unread probe keeps the limit down", law: "probes give back", file: "gradient/gradient.go",
+		name: "an unread probe keeps the limit down", law: "probes give back", file: "gradient/cutshort.go",
 		old: "		return g.giveUp(at)\n", new: "		return g.decide(ReasonHold, move{to: g.limit})\n",
 	},
 	{
@@ -183,6 +183,22 @@ var gradientFaults = []fault{
 	{
 		name: "there is no probe while a share is refused", law: "failures do not ratchet", file: "gradient/gradient.go",
 		old: "	case s.bad() && !(s.expiredShare <= dropLimit && ", new: "	case s.bad() && !(s.expiredShare < 0 && ",
+	},
+	{
+		name: "who leaves late holds the limit up", law: "an overload is never normal", file: "gradient/cutshort.go",
+		old: "	case queued:\n", new: "	case queued && false:\n", packages: []string{"gradient", "httpmw"},
+	},
+	{
+		name: "who leaves early lowers the limit", law: "L12", file: "gradient/cutshort.go",
+		old: "w.Latency.seen(1 - quantile)", new: "w.Latency.longest()",
+	},
+	{
+		name: "with no baseline the limit stays too high for who leaves", law: "an overload is never normal", file: "gradient/cutshort.go",
+		old: "	unknown := readable && g.first && s.saturated\n", new: "	unknown := false\n",
+	},
+	{
+		name: "a probe compares with what nobody waited for", law: "the step before a probe counts", file: "gradient/probe.go",
+		old: "	if p.last.cutShort && ", new: "	if p.last.cutShort && !p.last.cutShort && ",
 	},
 	{
 		name: "refusals make a probe unreadable", law: "failures do not ratchet", file: "gradient/probe.go",

@@ -74,11 +74,11 @@ var grpcserverFaults = []fault{
 	},
 	{
 		name: "a number that cannot be read marks a retry", law: "H12", file: "grpcmw/server.go",
-		old: "	return ok && previous > 0", new: "	return !ok || previous > 0",
+		old: "; ok && previous > 0 {", new: "; !ok || previous > 0 {",
 	},
 	{
 		name: "no gRPC call is marked", law: "H18", file: "grpcmw/server.go",
-		old: "	return ok && previous > 0", new: "	return ok && previous > 1<<30",
+		old: "; ok && previous > 0 {", new: "; ok && previous > 1<<30 {",
 	},
 	{
 		name: "an option for exempt methods takes the place of gRPC's own", law: "Exempt", file: "grpcmw/server.go",
@@ -134,6 +134,6 @@ var grpcserverFaults = []fault{
 	},
 	{
 		name: "a call that waits does not know its deadline", law: "deadline", file: "internal/gate/gate.go", packages: serverPackages,
-		old: "g.limiter.Acquire(ctx, limiter.Primary)", new: "g.limiter.Acquire(context.WithoutCancel(ctx), limiter.Primary)",
+		old: "		p, err := g.limiter.Acquire(ctx, kind)\n", new: "		p, err := g.limiter.Acquire(context.WithoutCancel(ctx), kind)\n",
 	},
 }

@@ -3,6 +3,9 @@ package main
 // serverPackages have the tests that are to find what is wrong with the gate they share.
 var serverPackages = []string{"httpmw", "grpcmw"}
 
+// gatePackages has the tests of the gate itself before them.
+var gatePackages = []string{"internal/gate", "httpmw", "grpcmw"}
+
 // handlerFaults break the limit of a server and who is refused first.
 var handlerFaults = []fault{
 	{
@@ -31,8 +34,12 @@ var handlerFaults = []fault{
 		old: "	if !tunnel {", new: "	if tunnel = isTunnel(r); !tunnel {",
 	},
 	{
-		name: "a client that would speak HTTP/2 teaches nothing", law: "outcome", file: "httpmw/handler_request.go",
-		old: "!strings.EqualFold(protocol, \"h2c\")", new: "!strings.EqualFold(protocol, \"h3c\")",
+		name: "a client that would speak another protocol teaches nothing", law: "outcome", file: "httpmw/handler_request.go",
+		old: "hasToken(r.Header[\"Upgrade\"], \"websocket\")", new: "r.Header[\"Upgrade\"] != nil",
+	},
+	{
+		name: "an upgrade that the connection does not name is a tunnel", law: "outcome", file: "httpmw/handler_request.go",
+		old: " && hasToken(r.Header[\"Connection\"], \"upgrade\")", new: "",
 	},
 	{
 		name: "a client lowers the limit by its deadline", law: "outcome", file: "httpmw/handler.go",
@@ -57,11 +64,60 @@ var handlerFaults = []fault{
 	{
 		name: "an exempt request needs a permit", law: "Exempt", file: "httpmw/handler.go",
 		old: "		h.gate.Exempt()\n",
-		new: "		p, why := h.gate.Enter(r.Context(), false)\n		if why != gate.None {\n			h.refuse(w, r)\n			return\n		}\n		defer h.gate.Leave()\n		defer p.Release(permit.Ignored)\n		h.gate.Exempt()\n",
+		new: "		p, why := h.gate.Enter(r.Context(), limiter.Primary)\n		if why != gate.None {\n			h.refuse(w, r)\n			return\n		}\n		defer h.gate.Leave()\n		defer p.Release(permit.Ignored)\n		h.gate.Exempt()\n",
 	},
 	{
-		name: "a marked request waits", law: "L4", file: "internal/gate/gate.go", packages: serverPackages,
-		old: "g.limiter.Acquire(ctx, limiter.Hedge)", new: "g.limiter.Acquire(ctx, limiter.Retry)",
+		name: "a hedge waits", law: "L4", file: "internal/gate/gate.go", packages: serverPackages,
+		old: "	return g.limiter.Acquire(ctx, kind)\n", new: "	return g.limiter.Acquire(ctx, limiter.Retry)\n",
+	},
+	{
+		name: "a retry is a hedge to the limiter", law: "MaxExtra", file: "internal/gate/gate.go", packages: gatePackages,
+		old: "	return g.limiter.Acquire(ctx, kind)\n", new: "	return g.limiter.Acquire(ctx, limiter.Hedge)\n",
+	},
+	{
+		name: "an idle server asks for the share", law: "MaxExtra", file: "internal/gate/gate.go", packages: gatePackages,
+		old: "	case 2*g.limiter.InFlight() < g.limiter.Limit():\n", new: "	case false:\n",
+	},
+	{
+		name: "a busy server does not ask for the share", law: "L9", file: "internal/gate/gate.go", packages: gatePackages,
+		old: "	case 2*g.limiter.InFlight() < g.limiter.Limit():\n", new: "	case 2*g.limiter.InFlight() <= g.limiter.Limit():\n",
+	},
+	{
+		name: "a hedge never gets the only permit", law: "MaxExtra", file: "internal/gate/gate.go", packages: gatePackages,
+		old: "g.limiter.InFlight() == 0 && ctx.Err() == nil", new: "g.limiter.InFlight() < 0",
+	},
+	{
+		name: "a hedge whose time is over takes the only permit", law: "L4", file: "internal/gate/gate.go", packages: gatePackages,
+		old: "g.limiter.InFlight() == 0 && ctx.Err() == nil", new: "g.limiter.InFlight() == 0",
+	},
+	{
+		name: "a hedge takes the reserve", law: "L4", file: "internal/gate/gate.go", packages: gatePackages,
+		old: "g.limiter.InFlight() == 0 && ctx.Err() == nil {\n		if p, ok := g.limiter.TryAcquire(limiter.Bypass); ok { // teaches as little as a hedge\n			if p.Grant().InFlight == 1 {",
+		new: "ctx.Err() == nil {\n		if p, ok := g.limiter.TryAcquire(limiter.Bypass); ok {\n			if p.Grant().InFlight >= 1 {",
+	},
+	{
+		name: "a share below a hundredth is none", law: "MaxExtra", file: "internal/gate/gate.go", packages: serverPackages,
+		old: "noExtras: maxExtra == 0,", new: "noExtras: maxExtra < 0.01,",
+	},
+	{
+		name: "a share is given back only by who found no room", law: "L9", file: "internal/gate/gate.go", packages: gatePackages,
+		old: "	if err != nil {\n		g.shedder.Refund(ticket)", new: "	if errors.Is(err, limiter.ErrLimitExceeded) {\n		g.shedder.Refund(ticket)",
+	},
+	{
+		name: "any word says that a request is a retry", law: "header", file: "httpmw/handler_request.go",
+		old: "len(words) == 1 && words[0] == kindRetry {", new: "len(words) == 1 {",
+	},
+	{
+		name: "every marked request is a hedge", law: "MaxExtra", file: "httpmw/handler_request.go",
+		old: "		return limiter.Retry\n", new: "		return limiter.Hedge\n",
+	},
+	{
+		name: "a hedge says that it is a retry", law: "header", file: "httpmw/attempt.go",
+		old: "		if a.Kind() == limiter.Retry {\n", new: "		if a.Kind() != limiter.Primary {\n",
+	},
+	{
+		name: "the caller's own word stays", law: "header", file: "httpmw/attempt.go",
+		old: "		out.Header.Del(KindHeader) // the caller's own attempt is another\n", new: "",
 	},
 	{
 		name: "a marked request without a permit keeps its share", law: "L9", file: "internal/gate/gate.go", packages: serverPackages,
@@ -73,7 +129,7 @@ var handlerFaults = []fault{
 	},
 	{
 		name: "MaxExtra 0 lets some in", law: "MaxExtra", file: "internal/gate/gate.go", packages: serverPackages,
-		old: "		floor = 0\n", new: "		floor = extraFloor\n",
+		old: "noExtras: maxExtra == 0,", new: "noExtras: false,",
 	},
 	{
 		name: "the first of two attempt headers counts", law: "header", file: "httpmw/handler_request.go",
@@ -97,7 +153,7 @@ var handlerFaults = []fault{
 	},
 	{
 		name: "the queue does not know the header's deadline", law: "header", file: "httpmw/handler.go",
-		old: "h.gate.Enter(ctx, attempt(r) > 1)", new: "h.gate.Enter(r.Context(), attempt(r) > 1)",
+		old: "h.gate.Enter(ctx, kind(r))", new: "h.gate.Enter(r.Context(), kind(r))",
 	},
 	{
 		name: "the files of a copied request's form stay", law: "transparency", file: "httpmw/handler_request.go",
@@ -113,7 +169,11 @@ var handlerFaults = []fault{
 	},
 	{
 		name: "trailers that nobody announced do not reach a copied request", law: "transparency", file: "httpmw/handler_request.go",
-		old: "		r.Trailer = make(http.Header)\n", new: "",
+		old: "		b.to.Trailer = b.from.Trailer\n", new: "",
+	},
+	{
+		name: "the request is written to while others may read it", law: "transparency", file: "httpmw/handler_request.go",
+		old: "	inner := r.WithContext(ctx)\n", new: "	if r.Trailer == nil {\n		r.Trailer = make(http.Header)\n	}\n	inner := r.WithContext(ctx)\n",
 	},
 	{
 		name: "every request is copied", law: "transparency", file: "httpmw/handler.go",
@@ -137,7 +197,11 @@ var handlerFaults = []fault{
 	},
 	{
 		name: "a refusal allocates", law: "refusal", file: "httpmw/handler_refuse.go",
-		old: "	header[\"Content-Type\"] = refusalType\n", new: "	header.Set(\"Content-Type\", refusalType[0])\n",
+		old: "	header[\"Content-Type\"] = values[0:1:1]\n", new: "	header.Set(\"Content-Type\", values[0])\n",
+	},
+	{
+		name: "a refusal may be cached", law: "refusal", file: "httpmw/handler_refuse.go",
+		old: "		delete(header, key)\n", new: "		_ = key\n",
 	},
 	{
 		name: "the first report counts", law: "Report", file: "internal/gate/report.go", packages: serverPackages,
@@ -159,7 +223,37 @@ var handlerFaults = []fault{
 		name: "NaN is a share", law: "options", file: "httpmw/option.go",
 		old: "	case !(o.maxExtra >= 0 && o.maxExtra <= 1):", new: "	case o.maxExtra < 0 || o.maxExtra > 1:",
 	},
+	{
+		name: "a request waits for 70 ms", law: "L6", file: "httpmw/option.go",
+		old: "		Name:       \"http server\",\n		MaxWaiting: defaultMaxWaiting,\n		MaxWait:    defaultMaxWait,\n",
+		new: "		Name:       \"http server\",\n		MaxWaiting: defaultMaxWaiting,\n		MaxWait:    defaultMaxWait * 7 / 10,\n",
+	},
+	{
+		name: "only first attempts that are served count for the share", law: "L9", file: "internal/gate/gate.go", packages: gatePackages,
+		old: "		g.shedder.Primary(time.Now())\n		p, err := g.limiter.Acquire(ctx, kind)\n",
+		new: "		p, err := g.limiter.Acquire(ctx, kind)\n		if err == nil {\n			g.shedder.Primary(time.Now())\n		}\n",
+	},
+	{
+		name: "no POST is marked", law: "header", file: "httpmw/handler_request.go",
+		old: "	if attempt(r) == 1 {", new: "	if attempt(r) == 1 || r.Method == http.MethodPost {",
+	},
+	{
+		name: "the timer of a deadline outlives its request", law: "L11", file: "httpmw/handler.go",
+		old: "		defer cancel()\n", new: "		_ = cancel\n",
+	},
+	{
+		name: "Exempt is shown another request", law: "Exempt", file: "httpmw/handler.go",
+		old: "h.exempt(r) {", new: "h.exempt(r.WithContext(r.Context())) {",
+	},
 	// The share.
+	{
+		name: "a share is rounded down", law: "L9", file: "internal/shed/shed.go",
+		old: "math.Round(", new: "math.Floor(",
+	},
+	{
+		name: "an extra is taken back that has just been forgotten", law: "L9", file: "internal/shed/shed.go",
+		old: "	if t <= s.at-slots {", new: "	if t < s.at-slots {",
+	},
 	{
 		name: "extras that were refused earn more", law: "L9", file: "internal/shed/shed.go",
 		old: "		return 0, false\n", new: "		s.ring[s.at%slots].primaries++\n		s.total.primaries++\n		return 0, false\n",

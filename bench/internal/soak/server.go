@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/holdfast-go/holdfast/httpmw"
 )
 
 const (
@@ -31,17 +33,26 @@ type server struct {
 	long  []byte // the body of a long answer; made once, since it would be most of the heap
 	http  http.Server
 	url   string
-	ended chan struct{} // closed when Serve has returned
+	ended chan struct{}   // closed when Serve has returned
+	limit *httpmw.Handler // before the slots; nil is none
 }
 
-// newServer starts a server of one protocol on a free port of loopback.
-func newServer(capacity int, protocols *http.Protocols) (*server, error) {
+// newServer starts a server of one protocol on a free port of loopback, behind a Handler
+// of httpmw if it is to be limited.
+func newServer(capacity int, protocols *http.Protocols, limited bool) (*server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	s := &server{slots: make(chan struct{}, capacity), long: make([]byte, longBody), url: "http://" + listener.Addr().String(), ended: make(chan struct{})}
 	s.http = http.Server{Handler: s, Protocols: protocols}
+	if limited {
+		if s.limit, err = httpmw.NewHandler(s); err != nil {
+			_ = listener.Close() // nobody has connected
+			return nil, err
+		}
+		s.http.Handler = s.limit
+	}
 	go func() {
 		defer close(s.ended)
 		_ = s.http.Serve(listener) // that it was closed

@@ -118,8 +118,9 @@ func Run(ctx context.Context, config Config) (Result, error) {
 	for _, t := range []struct {
 		name      string
 		protocols *http.Protocols
-	}{{"HTTP/1.1", &http1}, {"HTTP/2", &http2}} {
-		s, err := newServer(config.Capacity, t.protocols)
+		limited   bool
+	}{{"HTTP/1.1", &http1, false}, {"HTTP/2", &http2, true}} {
+		s, err := newServer(config.Capacity, t.protocols, t.limited)
 		if err != nil {
 			return Result{}, err
 		}

@@ -64,6 +64,19 @@ func (r *run) drain(inner byHost, goroutines int) {
 		t.CloseIdleConnections()
 	}
 	r.closeServers()
+	for _, t := range r.targets {
+		h := t.server.limit
+		if h == nil {
+			continue
+		}
+		if err := h.Close(ctx); err != nil {
+			r.tell("requests are inside the Handler over %s: %v", t.name, err)
+		}
+		if s := h.Stats(); s.Inside != 0 || s.Limiter.Ledger.InFlight != 0 || s.Limiter.Ledger.Waiting != 0 || s.Limiter.Ledger.Granted == 0 {
+			r.tell("the Handler over %s has granted %d permits, %d are in flight, %d requests wait and %d are inside, want 0", t.name,
+				s.Limiter.Ledger.Granted, s.Limiter.Ledger.InFlight, s.Limiter.Ledger.Waiting, s.Inside)
+		}
+	}
 	until(deadline, func() bool { return runtime.NumGoroutine() <= goroutines })
 	if n := runtime.NumGoroutine(); n > goroutines {
 		var stacks strings.Builder
