@@ -180,16 +180,19 @@ func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *htt
 	return shown
 }
 
-// bodiless reports whether there is nothing to wait for in the body of an answer: it
-// has none whatever its headers say, or the one it has is empty.
+// bodiless reports whether there is nothing to wait for in the body of an answer: net/http
+// has said so by a body without state, or the request was one for the headers. What the
+// status says is not enough: over HTTP/2 the stream of a 204 or 304 stays open until its
+// handler has returned, and its trailers come then.
 func bodiless(r *http.Response, method string) bool {
-	switch {
-	case method == http.MethodHead, r.StatusCode == http.StatusNoContent, r.StatusCode == http.StatusNotModified:
-		return true
-	case r.Body == nil, r.Body == http.NoBody:
+	if method == http.MethodHead || r.Body == nil || r.Body == http.NoBody {
 		return true
 	}
-	// Over HTTP/2 net/http has an empty body of its own, without a name here. Like
-	// NoBody it is a type without state, which can hold neither bytes nor a stream.
-	return r.ContentLength == 0 && reflect.TypeOf(r.Body).Size() == 0
+	switch {
+	case r.ContentLength == 0, r.StatusCode == http.StatusNoContent, r.StatusCode == http.StatusNotModified:
+		// Over HTTP/2 net/http has empty bodies of its own, without a name here. Like
+		// NoBody they are types without state, which can hold neither bytes nor a stream.
+		return reflect.TypeOf(r.Body).Size() == 0
+	}
+	return false
 }

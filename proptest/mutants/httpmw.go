@@ -46,7 +46,7 @@ var httpmwFaults = []fault{
 	},
 	{
 		name: "an answer without a body waits for its end", law: "L2", file: "httpmw/body.go",
-		old: "	case method == http.MethodHead, r.StatusCode", new: "	case r.StatusCode",
+		old: "	if method == http.MethodHead || r.Body == nil", new: "	if r.Body == nil",
 	},
 	{
 		name: "a body whose end was seen keeps the permit", law: "L2", file: "httpmw/body.go",
