@@ -8,7 +8,7 @@ var grpcclientFaults = []fault{
 		old: "	got.reply, got.users = u.client.messages.fresh(u.reply)\n", new: "	got.reply = u.reply\n",
 	},
 	{
-		name: "attempts share the caller's request", law: "L13", file: "grpcmw/unary.go",
+		name: "attempts share the caller's message", law: "L13", file: "grpcmw/unary.go",
 		old: "return u.client.messages.clone(u.request), got,", new: "return u.request, got,",
 	},
 	{
