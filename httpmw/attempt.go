@@ -75,7 +75,7 @@ func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Res
 	out, err := c.prepare(ctx, a.Number(), left, w)
 	if err != nil {
 		finished = true
-		c.fail(nil)
+		c.fail(noAnswer, nil)
 		return nil, err
 	}
 	if out.Body != nil {
@@ -88,13 +88,13 @@ func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Res
 		if r != nil && r.Body != nil {
 			_ = r.Body.Close() // against the contract, but not to be leaked
 		}
-		c.fail(nil)
+		c.fail(noAnswer, nil)
 		if expired(ctx, parent) {
 			return nil, context.DeadlineExceeded // whatever the base has called it
 		}
 		return nil, err // unchanged; hedgedlimit knows whether the context explains it
 	case r == nil:
-		c.fail(nil)
+		c.fail(noAnswer, nil)
 		return nil, errNilResponse
 	}
 	c.group.spoke(r.ProtoMajor)
@@ -121,7 +121,7 @@ func (c *call) judge(ctx, parent context.Context, a hedgedlimit.Attempt, r *http
 		a.MarkFailed(w.outcome)
 	case broken != nil && c.retries:
 		_ = r.Body.Close() // the error of the body says more
-		c.fail(nil)
+		c.fail(noAnswer, nil)
 		if expired(ctx, parent) {
 			return nil, context.DeadlineExceeded
 		}

@@ -75,13 +75,19 @@
 //   - that of the attempt that was the last to fail, if it is as good as those before.
 //     As nothing can follow, it is passed through like a good one, while its body streams;
 //   - else the best that was kept. One of the service itself is better than one of the
-//     way to it, which are 502, 503 and 504; of equals, the latest is.
+//     way to it, which are 502, 503 and 504, and any of them is better than one whose body
+//     broke off, of which the caller gets what there was and then the error; of equals, the
+//     latest is.
+//
+// So it is if the deadline of the caller passes while a further attempt runs: http.Client
+// alone would have returned the answer that was kept long before. A caller that cancels
+// has no use for it, and gets the cause.
 //
 // An answer that is too long to keep is passed through too, if no other attempt runs,
 // though one might have followed. If others run, it is given up for them, and if
 // they then fail without an answer, the call ends with a [StatusError] among its errors:
 // that is the only case in which a caller gets an error where http.Client alone would
-// have had a response, but for a body that breaks off while another attempt runs.
+// have had a response.
 //
 // A request that is sent once gets its answer untouched. All answers teach the limit by
 // their status, whether they are returned or not.

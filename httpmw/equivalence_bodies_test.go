@@ -88,6 +88,8 @@ var bodyRows = []behaviour{
 		})
 		s.get(s.client(), server.URL)
 	}},
+	{name: "a failed answer that breaks off", only: http1, why: "HTTP/2 resets streams", failing: true, run: spoken(
+		"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 60\r\nContent-Length: 100\r\n\r\nfirst")},
 	{name: "bytes after the end of a body", only: http1, why: "HTTP/2 frames its bodies", run: spoken(
 		"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfourteen")},
 	{name: "a server that aborts in mid-body", run: func(s *scene) {

@@ -1,7 +1,6 @@
 package httpmw
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -15,6 +14,7 @@ type rank uint8
 
 const (
 	noAnswer     rank = iota
+	cutShort          // its body broke off
 	ofTheWay          // a gateway has failed to reach the service, or a part of it was shut
 	ofTheService      // the service itself has failed
 )
@@ -40,10 +40,10 @@ func rankOf(status int) rank {
 // anywhere when the answer came. It loses, like a hedge that is sent in the instant of
 // the answer.
 type progress struct {
-	begun  int  // the highest number of an attempt that has begun
-	failed int  // attempts that have failed
-	best   rank // of the answers that were kept
-	kept   int  // how many of those there are
+	begun  int            // the highest number of an attempt that has begun
+	failed int            // attempts that have failed
+	best   rank           // of the answers that were kept
+	kept   *http.Response // the latest of that rank; nil if there is none
 }
 
 // begin counts an attempt that begins.
@@ -53,18 +53,28 @@ func (c *call) begin(number int) {
 	c.progress.begun = max(c.progress.begun, number)
 }
 
-// fail counts an attempt that has failed; e is its answer, if it had one. An answer that
-// was kept is numbered.
-func (c *call) fail(e *StatusError) {
+// fail counts an attempt that has failed, and keeps its answer, of which r is the rank,
+// for the caller to have if nothing better comes.
+func (c *call) fail(r rank, answer *http.Response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.progress
 	p.failed++
-	if e != nil && e.response != nil {
-		p.kept++
-		e.order = p.kept
-		p.best = max(p.best, rankOf(e.StatusCode))
+	if answer != nil && r >= p.best {
+		p.best, p.kept = r, answer
 	}
+}
+
+// kept returns the answer to return for a call that failed with err: one of the service
+// itself if there is one, else one of the way to it, else one that broke off, and of those
+// the latest. It returns nil if there is none, and if the caller has cancelled the call.
+func (c *call) kept(err error) *http.Response {
+	if err == c.ctx.Err() && err != context.DeadlineExceeded { //nolint:errorlint // Do returns it as it is
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.progress.kept
 }
 
 // isLast reports whether the answer of an attempt that has not been counted as failed is
@@ -95,8 +105,7 @@ func (c *call) failure(ctx context.Context, r *http.Response) *StatusError {
 	e := &StatusError{StatusCode: r.StatusCode, Status: r.Status}
 	e.after, e.pushed = retryAfter(r.Header)
 	if r.Body == nil || r.Body == http.NoBody {
-		e.response = r
-		c.fail(e)
+		c.fail(rankOf(r.StatusCode), r)
 		return e
 	}
 	inner := r.Body
@@ -110,24 +119,29 @@ func (c *call) failure(ctx context.Context, r *http.Response) *StatusError {
 	data, e.err = readKept(ctx, r)
 	switch {
 	case e.err == nil:
-		r.Body = io.NopCloser(bytes.NewReader(data))
-		e.response = r
-	case ctx.Err() != nil: // nobody is left to pass it to
+		r.Body = &refilled{ReadCloser: spent{inner}, head: data, err: io.EOF}
+		c.fail(rankOf(r.StatusCode), r)
 	case e.err == errTooLong: //nolint:errorlint // the sentinel itself
-		passed = c.isAlone(r.StatusCode)
 		if data != nil {
 			r.Body = &refilled{ReadCloser: inner, head: data}
 		}
+		if passed = c.isAlone(r.StatusCode); passed {
+			return nil
+		}
+		c.fail(noAnswer, nil)
 	default:
-		passed = c.isLast(r.StatusCode)
-		r.Body = &refilled{ReadCloser: inner, head: data, err: e.err}
+		// The caller would have had as much without us.
+		r.Body = &refilled{ReadCloser: spent{inner}, head: data, err: e.err}
+		c.fail(cutShort, r)
 	}
-	if passed {
-		return nil
-	}
-	c.fail(e)
 	return e
 }
+
+// spent is the body of an answer that was kept: it is closed already, and what it says to
+// Read from there on is what the caller is told after Close.
+type spent struct{ io.ReadCloser }
+
+func (spent) Close() error { return nil }
 
 // readKept reads the body of a failed answer. On errTooLong, and on an error of the
 // body, it returns what it has read so far.

@@ -2,6 +2,7 @@ package httpmw_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -239,6 +240,53 @@ func TestFailureWithoutSuccessorStreams(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The answer that was kept is the caller's if its deadline ends the call while a further
+// attempt runs; without us it would have had it at once. A caller that cancels gets the
+// cause.
+func TestKeptAnswerOutlivesTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fixed(t, 2, 0)
+		tr := transport(t, &fake{scripts: []script{{status: 503, body: "busy"}, {headers: time.Hour}}}, configured(t, l, time.Minute, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r, err := tr.RoundTrip(get(ctx, t))
+		if err != nil || r.StatusCode != 503 || read(t, r) != "busy" {
+			t.Errorf("at the deadline: response %v, error %v, want the 503", r, err)
+		}
+		synctest.Wait()
+		probe(t, l)
+
+		tr = transport(t, &fake{scripts: []script{{status: 503, body: "busy"}, {headers: time.Hour}}}, configured(t, l, time.Minute, nil))
+		canceled, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { leave(errOwn) })
+		if r, err := tr.RoundTrip(get(canceled, t)); r != nil || err != errOwn { //nolint:errorlint // the cause itself
+			t.Errorf("cancelled: response %v, error %v, want the cause", r, err)
+		}
+		synctest.Wait()
+		probe(t, l)
+	})
+}
+
+// After Close, the body of an answer that was kept says what the base's would.
+func TestKeptBodyIsClosed(t *testing.T) {
+	for _, after := range []int{0, 2} {
+		base := roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"60"}}, Body: &slowBody{rest: strings.NewReader("busy"),
+				answer: &http.Response{Trailer: http.Header{}}, ctx: t.Context()}}, nil
+		})
+		r, err := transport(t, base, configured(t, fixed(t, 1, 0), time.Hour, nil)).RoundTrip(get(t.Context(), t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := make([]byte, after)
+		_, _ = io.ReadFull(r.Body, p)
+		_ = r.Body.Close()
+		if n, err := r.Body.Read(make([]byte, 1)); n != 0 || err != http.ErrBodyReadAfterClose { //nolint:errorlint // unchanged
+			t.Errorf("after %d bytes and Close: %d bytes and %v", after, n, err)
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.retries = c.attempts > 1
 	r, err := hedgedlimit.Do(c.ctx, g.hedger, c.attempt, discard, key)
 	if err != nil {
-		if kept := keptAnswer(err); kept != nil {
+		if kept := c.kept(err); kept != nil {
 			return kept, nil
 		}
 		return nil, plainError(c.ctx, err)

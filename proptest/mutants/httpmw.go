@@ -148,8 +148,8 @@ var httpmwFaults = []fault{
 		old: "c.attempts-1 && rankOf(status) >= c.progress.best", new: "c.attempts-1",
 	},
 	{
-		name: "of equal answers the number decides", law: "verdicts", file: "httpmw/verdict.go",
-		old: "e.order > best.order", new: "true",
+		name: "of equal answers the number decides", law: "verdicts", file: "httpmw/failed.go",
+		old: "r >= p.best {", new: "r > p.best {",
 	},
 	{
 		name: "a gateway's word is as good as the service's", law: "verdicts", file: "httpmw/failed.go",
@@ -161,7 +161,27 @@ var httpmwFaults = []fault{
 	},
 	{
 		name: "a long failed answer is lost though it is alone", law: "verdicts", file: "httpmw/failed.go",
-		old: "		passed = c.isAlone(r.StatusCode)\n", new: "",
+		old: "passed = c.isAlone(r.StatusCode); passed {", new: "passed = false; passed {",
+	},
+	{
+		name: "a failed answer that broke off is no answer", law: "verdicts", file: "httpmw/failed.go",
+		old: "		c.fail(cutShort, r)\n", new: "		c.fail(noAnswer, nil)\n",
+	},
+	{
+		name: "half an answer is as good as a whole one", law: "verdicts", file: "httpmw/failed.go",
+		old: "		c.fail(cutShort, r)\n", new: "		c.fail(rankOf(r.StatusCode), r)\n",
+	},
+	{
+		name: "the deadline takes away the answer that was kept", law: "verdicts", file: "httpmw/failed.go",
+		old: "err == c.ctx.Err() && err != context.DeadlineExceeded {", new: "err == c.ctx.Err() {",
+	},
+	{
+		name: "who cancels gets an answer", law: "verdicts", file: "httpmw/failed.go",
+		old: "err == c.ctx.Err() && err != context.DeadlineExceeded {", new: "err == c.ctx.Err() && false {",
+	},
+	{
+		name: "an answer that was kept cannot be closed", law: "bodies", file: "httpmw/failed.go",
+		old: "ReadCloser: spent{inner}, head: data, err: io.EOF}", new: "ReadCloser: http.NoBody, head: data, err: io.EOF}",
 	},
 	{
 		name: "what was read of a failed answer is lost", law: "bodies", file: "httpmw/failed.go",
