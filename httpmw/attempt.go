@@ -88,6 +88,7 @@ func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Res
 		if r != nil && r.Body != nil {
 			_ = r.Body.Close() // against the contract, but not to be leaked
 		}
+		w.requests.closeUnread()
 		c.fail(noAnswer, nil)
 		if expired(ctx, parent) {
 			return nil, context.DeadlineExceeded // whatever the base has called it

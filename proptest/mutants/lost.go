@@ -27,6 +27,10 @@ var lostBodyFaults = []fault{
 		old: "		if !b.ended.Load() && !b.read.Load() {\n", new: "		if !b.ended.Load() {\n",
 	},
 	{
+		name: "the last body is forgotten by an error", law: "L2", file: "httpmw/attempt.go",
+		old: "		w.requests.closeUnread()\n", new: "",
+	},
+	{
 		name: "a body that was given last counts as forgotten", law: "L1", file: "httpmw/body_request.go",
 		old: "q.list[:len(q.list)-1]", new: "q.list",
 	},
