@@ -22,7 +22,7 @@ func TestAllocationsOfACallWithoutAHedge(t *testing.T) {
 		base null
 		most float64
 	}{
-		"no body": {null{}, 18},
+		"no body": {null{}, 19},
 		"a body":  {null{body: true}, 20},
 	}
 	for name, test := range tests {

@@ -99,23 +99,30 @@ func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Res
 		return nil, errNilResponse
 	}
 	c.group.spoke(r.ProtoMajor)
-	c.nameRequest(r, out)
-	return c.judge(ctx, parent, a, r, w)
+	w.answer = r
+	shown := new(http.Response)
+	*shown = *r
+	c.nameRequest(shown, out)
+	return c.judge(ctx, parent, a, shown, w)
 }
 
 // judge decides whether an answer is returned, which it is unless it has failed and
-// another attempt may do better. It is called once the base has returned.
+// another attempt may do better. It is called once the base has returned, and gets a copy
+// of what that returned: a base may hand out one response again and again, and net/http
+// refers to its own until the body has ended. With the wrapper of the body in that one, a
+// body that the caller has lost would never be garbage, and its permit never come back.
 func (c *call) judge(ctx, parent context.Context, a hedgedlimit.Attempt, r *http.Response, w *work) (*http.Response, error) {
 	var broken error
 	if c.firstByte {
 		broken = awaitFirstByte(r, c.method)
+		w.takeTrailers(r)
 	}
 	w.outcome = outcome(r.StatusCode)
 	switch {
 	case failure(r.StatusCode):
 		a.Answered() // Reading what may be kept is no latency.
 		if c.retries {
-			if e := c.failure(ctx, r); e != nil {
+			if e := c.failure(ctx, r, w); e != nil {
 				return nil, e
 			}
 		}

@@ -24,6 +24,8 @@ type work struct {
 	// hold is released exactly when it becomes 0.
 	parts atomic.Int32
 
+	answer *http.Response // what the base returned, which nobody writes to; nil before
+
 	// response is the body of the answer, if that is a part. It is here, and not an
 	// allocation of its own, since every attempt that is answered has one.
 	response body
@@ -52,6 +54,15 @@ func (w *work) end() {
 		w.release(w.outcome)
 	case n > 0:
 		w.requests.closeForgotten(n)
+	}
+}
+
+// takeTrailers gives shown, which is a copy of the answer, the trailers that the base has
+// written into its own by the time its body has ended. If any were announced, both have the
+// same map. It is called by who reads the body.
+func (w *work) takeTrailers(shown *http.Response) {
+	if shown.Trailer == nil {
+		shown.Trailer = w.answer.Trailer
 	}
 }
 
@@ -108,16 +119,13 @@ func (w *wrapper) unwatch() {
 // It has no WriteTo: one that hid the end of the body would keep the permit.
 type responseBody struct {
 	wrapper
-	answer *http.Response // the base's
-	shown  *http.Response // the caller's copy of it
+	shown *http.Response // the caller's
 }
 
 func (r *responseBody) Read(p []byte) (int, error) {
 	n, err := r.inner.Read(p)
-	if err != nil && r.end() && err == io.EOF && r.shown.Trailer == nil {
-		// The base has written the trailers into its own response by now. If there
-		// were announced ones, both have the same map.
-		r.shown.Trailer = r.answer.Trailer
+	if err != nil && r.end() {
+		r.work.takeTrailers(r.shown)
 	}
 	runtime.KeepAlive(r) // not lost while it is being read
 	return n, err
@@ -152,13 +160,8 @@ func (t *tunnel) Close() error {
 	return t.inner.Close()
 }
 
-// wrapResponse returns the response for the caller: a copy, with a body that ends a part,
-// if there is anything to wait for, and else r. It must be called before the round trip's
-// part ends.
-//
-// It is a copy, since net/http refers to the response that it returned until its body has
-// ended. With the wrapper in that one, a body that the caller has lost would never be
-// garbage, and its permit never come back.
+// wrapResponse gives a response a body that ends a part, if there is anything to wait for.
+// It must be called before the round trip's part ends.
 func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *http.Response {
 	if bodiless(r, c.method) {
 		return r
@@ -170,14 +173,12 @@ func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *htt
 	b := &w.response
 	b.inner, b.work, b.lost, b.ctx = r.Body, w, &c.transport.lost, ctx
 	b.about = LostBody{Host: c.key, Method: c.method, StatusCode: r.StatusCode}
-	shown := new(http.Response)
-	*shown = *r
 	if writer, ok := r.Body.(io.Writer); ok && r.StatusCode == http.StatusSwitchingProtocols {
-		shown.Body = &tunnel{b.wrapped(), writer}
-		return shown
+		r.Body = &tunnel{b.wrapped(), writer}
+		return r
 	}
-	shown.Body = &responseBody{wrapper: b.wrapped(), answer: r, shown: shown}
-	return shown
+	r.Body = &responseBody{wrapper: b.wrapped(), shown: r}
+	return r
 }
 
 // bodiless reports whether there is nothing to wait for in the body of an answer: net/http

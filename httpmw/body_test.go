@@ -3,10 +3,13 @@ package httpmw_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,6 +212,108 @@ func TestBodiless(t *testing.T) {
 				synctest.Wait()
 				probe(t, l)
 			})
+		})
+	}
+}
+
+// lateTrailers is a body that writes trailers which nobody has announced into its response
+// when it ends, as net/http does, be it by an error: a body of gzip may be cut though all
+// of the message has come.
+type lateTrailers struct {
+	io.Reader
+	response *http.Response
+	end      error
+}
+
+func (b *lateTrailers) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil {
+		b.response.Trailer, err = http.Header{"X-Late": {"1"}}, b.end
+	}
+	return n, err
+}
+
+func (b *lateTrailers) Close() error { return nil }
+
+// Trailers that were not announced are there when the body has ended, however it has, and
+// whoever has read it.
+func TestTrailersComeWithTheEnd(t *testing.T) {
+	for name, row := range map[string]struct {
+		status int
+		from   httpmw.AnswerPoint
+		body   string
+	}{
+		"read by the caller":     {200, httpmw.Headers, "long"},
+		"begun for FirstByte":    {200, httpmw.FirstByte, strings.Repeat("long", 1000)},
+		"ended for FirstByte":    {200, httpmw.FirstByte, ""},
+		"a failure that is kept": {503, httpmw.Headers, "busy"},
+	} {
+		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
+			t.Run(fmt.Sprint(name, ", ", end), func(t *testing.T) {
+				base := roundTripper(func(*http.Request) (*http.Response, error) {
+					r := &http.Response{StatusCode: row.status, Header: http.Header{"Retry-After": {"60"}}, ContentLength: -1}
+					r.Body = &lateTrailers{strings.NewReader(row.body), r, end}
+					return r, nil
+				})
+				r := get(t.Context(), t)
+				l := fixed(t, 1, 0)
+				answer, err := transport(t, base, configured(t, l, time.Hour, nil), httpmw.DelayFrom(row.from)).RoundTrip(r)
+				if row.from == httpmw.FirstByte && row.body == "" && end != io.EOF { //nolint:errorlint // of the table
+					if err == nil {
+						t.Error("an attempt whose body failed at once has answered")
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, answer.Body); err == nil != (end == io.EOF) || answer.Trailer.Get("X-Late") != "1" { //nolint:errorlint // as above
+					t.Errorf("trailer %v after %v", answer.Trailer, err)
+				}
+				settle(t, l)
+			})
+		}
+	}
+}
+
+// A base may hand out one response to all: it is read and never written to, and what is
+// shown to the callers does not grow from call to call.
+func TestResponseOfTheBaseStaysAsItIs(t *testing.T) {
+	for name, row := range map[string]struct {
+		status int
+		length int64
+		body   io.ReadCloser
+	}{
+		"no body":                     {200, 0, http.NoBody},
+		"a body":                      {200, -1, io.NopCloser(strings.NewReader(""))},
+		"a failure":                   {503, -1, io.NopCloser(strings.NewReader(""))},
+		"a failure that is too long":  {503, 1 << 20, io.NopCloser(strings.NewReader(""))},
+		"a failure without any bytes": {503, 0, http.NoBody},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := get(t.Context(), t)
+			shared := &http.Response{StatusCode: row.status, Header: http.Header{}, ContentLength: row.length, Body: row.body, Request: own}
+			before := *shared
+			l := fixed(t, 8, 0)
+			tr := transport(t, roundTripper(func(*http.Request) (*http.Response, error) { return shared, nil }),
+				configured(t, l, time.Hour, nil), httpmw.DelayFrom(httpmw.FirstByte))
+			var calls sync.WaitGroup
+			for range 4 {
+				r := get(t.Context(), t)
+				calls.Go(func() {
+					answer, err := tr.RoundTrip(r)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = answer.Body.Close()
+				})
+			}
+			calls.Wait()
+			settle(t, l)
+			if !reflect.DeepEqual(*shared, before) {
+				t.Errorf("the response of the base is %+v, was %+v", *shared, before)
+			}
 		})
 	}
 }

@@ -98,7 +98,7 @@ func (c *call) isAlone(status int) bool {
 // that the attempt can end, unless the answer is passed through: it returns nil then.
 // That is so if nothing better can follow, or if it is too long to keep while no other
 // attempt runs. The attempt is counted as failed otherwise.
-func (c *call) failure(ctx context.Context, r *http.Response) *StatusError {
+func (c *call) failure(ctx context.Context, r *http.Response, w *work) *StatusError {
 	if c.isLast(r.StatusCode) {
 		return nil
 	}
@@ -117,6 +117,7 @@ func (c *call) failure(ctx context.Context, r *http.Response) *StatusError {
 	}()
 	var data []byte
 	data, e.err = readKept(ctx, r)
+	w.takeTrailers(r)
 	switch {
 	case e.err == nil:
 		r.Body = &refilled{ReadCloser: spent{inner}, head: data, err: io.EOF}

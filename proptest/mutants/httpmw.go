@@ -9,7 +9,7 @@ var httpmwFaults = []fault{
 	},
 	{
 		name: "the end of a response body does not end it", law: "L2", file: "httpmw/body.go",
-		old: "	if err != nil && r.end() && err == io.EOF", new: "	if err == io.EOF",
+		old: "	if err != nil && r.end() {\n", new: "	if err == io.EOF {\n",
 	},
 	{
 		name: "closing a response body does not end it", law: "L2", file: "httpmw/body.go",
@@ -239,7 +239,11 @@ var httpmwFaults = []fault{
 	},
 	{
 		name: "a tunnel waits for its first byte", law: "first byte", file: "httpmw/first.go",
-		old: " || r.StatusCode == http.StatusSwitchingProtocols {", new: " {",
+		old: "r.StatusCode == http.StatusSwitchingProtocols, r", new: "r",
+	},
+	{
+		name: "a 204 waits for its first byte", law: "first byte", file: "httpmw/first.go",
+		old: ", r.StatusCode == http.StatusNoContent, r", new: ", r",
 	},
 	{
 		name: "a request that cannot be repeated waits for the first byte", law: "first byte", file: "httpmw/transport.go",

@@ -15,7 +15,7 @@ var lostBodyFaults = []fault{
 		old: "	l.watches.Put(w)\n", new: "",
 	},
 	{
-		name: "the base's response refers to the wrapper", law: "L2", file: "httpmw/body.go",
+		name: "the base's response refers to the wrapper", law: "L2", file: "httpmw/attempt.go",
 		old: "	shown := new(http.Response)\n	*shown = *r\n", new: "	shown := r\n",
 	},
 	{
@@ -40,6 +40,18 @@ var lostBodyFaults = []fault{
 	},
 	{
 		name: "the trailers stay in the base's response", law: "contract", file: "httpmw/body.go",
-		old: "		r.shown.Trailer = r.answer.Trailer\n", new: "",
+		old: "		shown.Trailer = w.answer.Trailer\n", new: "",
+	},
+	{
+		name: "trailers come only with a good end", law: "contract", file: "httpmw/body.go",
+		old: "	if err != nil && r.end() {\n", new: "	if err != nil && r.end() && err == io.EOF {\n",
+	},
+	{
+		name: "an answer that was kept has no trailers", law: "contract", file: "httpmw/failed.go",
+		old: "	w.takeTrailers(r)\n", new: "",
+	},
+	{
+		name: "trailers that came with the first bytes are lost", law: "contract", file: "httpmw/attempt.go",
+		old: "		w.takeTrailers(r)\n", new: "",
 	},
 }
