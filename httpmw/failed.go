@@ -34,7 +34,9 @@ func rankOf(status int) rank {
 // counted, which is before its function returns. One that succeeds, or whose failed
 // answer is passed through, is never counted as failed: so at most one attempt of a call
 // finds that all others have failed, and what they have kept is kept by then, since it
-// is noted under the same lock. An attempt of which the goroutine has not come as far
+// is noted under the same lock. And at least one does, of those whose answers cannot be
+// kept, unless a better one was kept or another attempt runs: each is counted in the step
+// in which it is given up, so the last of them finds no other. An attempt of which the goroutine has not come as far
 // as begin yet may be overlooked: those with lower numbers are not, since attempts are
 // launched in the order of their numbers, and one with a higher number has not been sent
 // anywhere when the answer came. It loses, like a hedge that is sent in the instant of
@@ -86,12 +88,18 @@ func (c *call) isLast(status int) bool {
 	return c.progress.failed == c.attempts-1 && rankOf(status) >= c.progress.best
 }
 
-// isAlone is isLast as far as the attempts are concerned that have begun.
-func (c *call) isAlone(status int) bool {
+// giveUp counts an attempt as failed whose answer cannot be kept, unless it is the best
+// that the caller can get from the attempts that have begun: it returns false then. To
+// decide and to count is one step: of two that meet here, the later one finds itself alone.
+func (c *call) giveUp(status int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.progress
-	return p.begun-p.failed == 1 && rankOf(status) >= p.best
+	if p.begun-p.failed == 1 && rankOf(status) >= p.best {
+		return false
+	}
+	p.failed++
+	return true
 }
 
 // failure decides what becomes of a failed answer, whose body is read then and closed, so
@@ -126,10 +134,9 @@ func (c *call) failure(ctx context.Context, r *http.Response, w *work) *StatusEr
 		if data != nil {
 			r.Body = &refilled{ReadCloser: inner, head: data}
 		}
-		if passed = c.isAlone(r.StatusCode); passed {
+		if passed = !c.giveUp(r.StatusCode); passed {
 			return nil
 		}
-		c.fail(noAnswer, nil)
 	default:
 		// The caller would have had as much without us.
 		r.Body = &refilled{ReadCloser: spent{inner}, head: data, err: e.err}

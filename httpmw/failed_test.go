@@ -243,6 +243,29 @@ func TestFailureWithoutSuccessorStreams(t *testing.T) {
 	}
 }
 
+// Of several failures that are too long to keep, and come in one instant, the caller gets
+// one.
+func TestLongFailuresAtOnceGiveAnAnswer(t *testing.T) {
+	const attempts = 3
+	l := fixed(t, attempts, 0)
+	for range 300 {
+		var there sync.WaitGroup
+		there.Add(attempts)
+		base := roundTripper(func(*http.Request) (*http.Response, error) {
+			there.Done()
+			there.Wait()
+			return &http.Response{StatusCode: 503, ContentLength: 1 << 20, Body: io.NopCloser(strings.NewReader("long"))}, nil
+		})
+		tr := transport(t, base, configured(t, l, 0, func(c *hedgedlimit.Config) { c.MaxAttempts = attempts }))
+		r, err := tr.RoundTrip(get(t.Context(), t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, r)
+		settle(t, l)
+	}
+}
+
 // The answer that was kept is the caller's if its deadline ends the call while a further
 // attempt runs; without us it would have had it at once. A caller that cancels gets the
 // cause.

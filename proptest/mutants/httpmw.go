@@ -161,7 +161,12 @@ var httpmwFaults = []fault{
 	},
 	{
 		name: "a long failed answer is lost though it is alone", law: "verdicts", file: "httpmw/failed.go",
-		old: "passed = c.isAlone(r.StatusCode); passed {", new: "passed = false; passed {",
+		old: "passed = !c.giveUp(r.StatusCode); passed {", new: "passed = !c.giveUp(r.StatusCode) && false; passed {",
+	},
+	{
+		name: "of two long failures at once neither is returned", law: "verdicts", file: "httpmw/failed.go",
+		old: "		return false\n	}\n	p.failed++\n	return true\n",
+		new: "		return false\n	}\n	for range 1000 {\n		c.mu.Unlock()\n		c.mu.Lock()\n	}\n	p.failed++\n	return true\n",
 	},
 	{
 		name: "a failed answer that broke off is no answer", law: "verdicts", file: "httpmw/failed.go",
