@@ -160,6 +160,22 @@ func (t *tunnel) Close() error {
 	return t.inner.Close()
 }
 
+// closeWriter is a connection that can end its half.
+type closeWriter interface{ CloseWrite() error }
+
+// halfTunnel is a tunnel whose writing half can be closed alone, as httputil.ReverseProxy
+// does when its client has. It has a type of its own, since who finds the method expects
+// it to work.
+type halfTunnel struct {
+	*tunnel
+	half closeWriter
+}
+
+func (t *halfTunnel) CloseWrite() error {
+	defer runtime.KeepAlive(t.tunnel)
+	return t.half.CloseWrite()
+}
+
 // wrapResponse gives a response a body that ends a part, if there is anything to wait for.
 // It must be called before the round trip's part ends.
 func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *http.Response {
@@ -174,7 +190,11 @@ func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *htt
 	b.inner, b.work, b.lost, b.ctx = r.Body, w, &c.transport.lost, ctx
 	b.about = LostBody{Host: c.key, Method: c.method, StatusCode: r.StatusCode}
 	if writer, ok := r.Body.(io.Writer); ok && r.StatusCode == http.StatusSwitchingProtocols {
-		r.Body = &tunnel{b.wrapped(), writer}
+		t := &tunnel{b.wrapped(), writer}
+		r.Body = t
+		if half, ok := b.inner.(closeWriter); ok {
+			r.Body = &halfTunnel{t, half}
+		}
 		return r
 	}
 	r.Body = &responseBody{wrapper: b.wrapped(), shown: r}

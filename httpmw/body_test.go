@@ -318,6 +318,24 @@ func TestResponseOfTheBaseStaysAsItIs(t *testing.T) {
 	}
 }
 
+// A tunnel does not offer to close its writing half if what is inside cannot.
+func TestTunnelOffersWhatItCan(t *testing.T) {
+	l := fixed(t, 1, 0)
+	tr := transport(t, &fake{scripts: []script{{status: 101, body: "tunnel", writable: true}}}, configured(t, l, time.Hour, nil))
+	r, err := tr.RoundTrip(get(t.Context(), t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.Body.(io.ReadWriteCloser); !ok {
+		t.Errorf("the body is a %T", r.Body)
+	}
+	if _, ok := r.Body.(interface{ CloseWrite() error }); ok {
+		t.Errorf("a %T has a CloseWrite", r.Body)
+	}
+	_ = r.Body.Close()
+	settle(t, l)
+}
+
 // A nil body of an answer, as careless test doubles return it, stays nil.
 func TestNilResponseBody(t *testing.T) {
 	l := fixed(t, 1, 0)

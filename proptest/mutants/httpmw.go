@@ -41,6 +41,14 @@ var httpmwFaults = []fault{
 		new: "	defer runtime.KeepAlive(t)\n	n, err := t.inner.Read(p)\n	if err != nil {\n		t.end()\n	}\n	return n, err\n",
 	},
 	{
+		name: "half of a tunnel cannot be closed", law: "tunnel", file: "httpmw/body.go",
+		old: "			r.Body = &halfTunnel{t, half}\n", new: "			_ = &halfTunnel{t, half}\n",
+	},
+	{
+		name: "any tunnel says that half of it can be closed", law: "tunnel", file: "httpmw/body.go",
+		old: "		if half, ok := b.inner.(closeWriter); ok {\n", new: "		if half, _ := b.inner.(closeWriter); true {\n",
+	},
+	{
 		name: "a tunnel cannot be written to", law: "tunnel", file: "httpmw/body.go",
 		old: "ok && r.StatusCode == http.StatusSwitchingProtocols {", new: "ok && r.StatusCode == 0 {",
 	},
