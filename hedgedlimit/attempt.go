@@ -74,7 +74,7 @@ type attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	// detach cuts a drained loser off from the caller's cancellation; nil if the
-	// context is the caller's child. It is set if Losers may drain.
+	// context ends with the caller's in any case. It is set if Losers may drain.
 	detach func() bool
 
 	// Owned by the goroutine of the caller.
@@ -181,38 +181,44 @@ func (c *call) launch(kind limiter.Kind, p limiter.Permit, why Start) bool {
 	return true
 }
 
-// newContext makes the context of the attempt. Its deadline is the caller's, and
-// it ends with the caller's context. Where a loser may drain it must be able to outlive a
-// cancellation by the caller after the decision, so it is no child, but is told.
+// newContext makes the context of the attempt. Its deadline is the caller's, and it ends
+// with the caller's context, by the same error and cause. Where a loser may drain it must
+// be able to outlive a cancellation by the caller after the decision: see relay.
 func (t *attempt) newContext(parent context.Context) {
 	if !t.call.hedger.config.Losers.mayDrain() {
 		t.ctx, t.cancel = context.WithCancelCause(parent)
 		return
 	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	t.ctx, t.cancel = ctx, cancel
-	if deadline, ok := parent.Deadline(); ok {
-		timed, stop := context.WithDeadline(ctx, deadline)
-		t.ctx = timed
-		t.cancel = func(cause error) { cancel(cause); stop() }
-	}
-	t.detach = context.AfterFunc(parent, func() {
-		deadline, ok := parent.Deadline()
-		if ok && parent.Err() == context.DeadlineExceeded && !time.Now().Before(deadline) { //nolint:errorlint // the sentinel itself
-			return // The attempt's own timer says so, and says it as a deadline.
-		}
-		cancel(context.Cause(parent))
-	})
+	r := &relay{Context: parent}
+	t.ctx, t.cancel = context.WithCancelCause(r)
+	t.detach = r.stop
 }
 
-// dropContext frees what hangs on the context. Both steps may reach into the caller's
-// context, which may be the user's code: a panic there must not keep the permit.
+// relay stands between the context of an attempt and that of its caller. It passes the end
+// of the caller's on as any parent does, until it is stopped. A context that is cancelled
+// by us instead would have another error than the caller's, or another cause, when the
+// caller's deadline has passed: WithDeadlineCause must know it before.
+type relay struct {
+	context.Context
+	stop func() bool // set by the only call of AfterFunc, before that returns
+}
+
+// never is a channel that nobody closes.
+var never = make(chan struct{})
+
+// Done is not the caller's, so that package context asks for AfterFunc.
+func (r *relay) Done() <-chan struct{} { return never }
+
+// AfterFunc is how package context learns of the end of a parent that is not its own.
+func (r *relay) AfterFunc(f func()) (stop func() bool) {
+	r.stop = context.AfterFunc(r.Context, f)
+	return r.stop
+}
+
+// dropContext frees what hangs on the context. That may reach into the caller's context,
+// which may be the user's code: a panic there must not keep the permit.
 func (t *attempt) dropContext() {
-	h := t.call.hedger
-	if t.detach != nil {
-		h.guard(func() { t.detach() })
-	}
-	h.guard(func() { t.cancel(nil) })
+	t.call.hedger.guard(func() { t.cancel(nil) })
 }
 
 // main is the goroutine of the attempt. What follows fn is deferred, so that it

@@ -22,8 +22,8 @@ func TestAllocationsOfACallWithoutAHedge(t *testing.T) {
 		base null
 		most float64
 	}{
-		"no body": {null{}, 19},
-		"a body":  {null{body: true}, 20},
+		"no body": {null{}, 20},
+		"a body":  {null{body: true}, 21},
 	}
 	for name, test := range tests {
 		tr := transport(t, test.base, httpmw.WithConfig(func(_ string, c *hedgedlimit.Config) error {
