@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/limiter"
@@ -105,7 +106,7 @@ func (t *Transport) CloseIdleConnections() {
 
 // Close lets no request through any more, wakes those that wait for a permit with
 // limiter.ErrClosed, and waits until the work of all attempts has ended, losers
-// and response bodies included. It returns nil then, or ctx.Err() if ctx ends
+// and response bodies included; bodies that are lost meanwhile are closed. It returns nil then, or ctx.Err() if ctx ends
 // before; the Transport stays closed, and Close may be called again to go on
 // waiting. It does not close the base, nor the limiter of a hedger that was given
 // by WithHedger, and so waits for no attempt of that one.
@@ -125,11 +126,29 @@ func (t *Transport) Close(ctx context.Context) error {
 		_ = h.hedger.Limiter().Close(ended) // asked again below
 	}
 	for _, h := range all {
-		if err := h.hedger.Limiter().Close(ctx); err != nil {
+		if err := t.await(ctx, h.hedger.Limiter()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sweepEvery is how long Close waits before it looks for lost bodies again: nobody else
+// uses the Transport any more who would, and who finds them must not wake it; see
+// lostBodies.
+const sweepEvery = 100 * time.Millisecond
+
+// await waits until nothing of a limiter that was shut is in flight any more.
+func (t *Transport) await(ctx context.Context, l *limiter.Limiter) error {
+	for {
+		step, cancel := context.WithTimeout(ctx, sweepEvery)
+		err := l.Close(step)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		t.lost.sweep()
+	}
 }
 
 // HostStats is a snapshot of what is kept for one host, or for one string of LimitBy.

@@ -27,6 +27,11 @@ var lostBodyFaults = []fault{
 		old: "		if !b.ended.Load() && !b.read.Load() {\n", new: "		if !b.ended.Load() {\n",
 	},
 	{
+		name: "Close waits for a body that is lost", law: "lost", file: "httpmw/transport.go",
+		old: "		if err == nil || ctx.Err() != nil {\n			return err\n		}\n		t.lost.sweep()\n",
+		new: "		if err == nil || ctx.Err() != nil {\n			return err\n		}\n",
+	},
+	{
 		name: "the last body is forgotten by an error", law: "L2", file: "httpmw/attempt.go",
 		old: "		w.requests.closeUnread()\n", new: "",
 	},
