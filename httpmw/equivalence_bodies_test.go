@@ -234,6 +234,16 @@ func requestTrailers(s *scene) {
 	f.request.Trailer = http.Header{"X-Sum": nil}
 	s.do(c, f.request)
 
+	// Of a body that could be repeated, but for them.
+	again := s.request(http.MethodPost, server.URL, nil)
+	again.Header.Set("Idempotency-Key", "1")
+	again.Trailer, again.ContentLength = http.Header{"X-Sum": nil}, -1
+	again.GetBody = func() (io.ReadCloser, error) {
+		return io.NopCloser(&fillTrailer{Reader: strings.NewReader("content"), request: again}), nil
+	}
+	again.Body, _ = again.GetBody()
+	s.do(c, again)
+
 	// Known before the body is read, and of a body that can be repeated.
 	r := s.request(http.MethodPost, server.URL, strings.NewReader("content"))
 	r.ContentLength = -1

@@ -182,7 +182,8 @@ func PickTarget(pick func(request *http.Request, tried []*url.URL) *url.URL) Opt
 
 // Hedgeable decides which requests may be sent more than once, in the place of
 // Idempotent. It is not asked about those that never are: CONNECT, protocol
-// upgrades, Expect: 100-continue, and bodies without GetBody. It runs in the
+// upgrades, Expect: 100-continue, bodies without GetBody, and bodies with trailers, which
+// are set while a body is read, and could be those of one attempt only. It runs in the
 // goroutine of the caller and must not change the request.
 func Hedgeable(f func(*http.Request) bool) Option {
 	return optionFunc(func(o *options) { o.hedgeable = f })
@@ -303,7 +304,10 @@ func repeatable(r *http.Request) bool {
 	case r.Header.Get("Upgrade") != "" || r.Header.Get("Expect") != "":
 		return false
 	}
-	return r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
+	if r.Body == nil || r.Body == http.NoBody {
+		return true
+	}
+	return r.GetBody != nil && r.Trailer == nil // which the caller may fill in while the one body is read
 }
 
 const (

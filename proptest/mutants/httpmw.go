@@ -49,6 +49,10 @@ var httpmwFaults = []fault{
 		old: "		if half, ok := b.inner.(closeWriter); ok {\n", new: "		if half, _ := b.inner.(closeWriter); true {\n",
 	},
 	{
+		name: "a request whose trailers are set while it is read is repeated", law: "L13", file: "httpmw/option.go",
+		old: "	return r.GetBody != nil && r.Trailer == nil", new: "	return r.GetBody != nil",
+	},
+	{
 		name: "a tunnel cannot be written to", law: "tunnel", file: "httpmw/body.go",
 		old: "ok && r.StatusCode == http.StatusSwitchingProtocols {", new: "ok && r.StatusCode == 0 {",
 	},
