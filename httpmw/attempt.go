@@ -122,7 +122,7 @@ func (c *call) judge(ctx, parent context.Context, a hedgedlimit.Attempt, r *http
 	case failure(r.StatusCode):
 		a.Answered() // Reading what may be kept is no latency.
 		if c.retries {
-			if e := c.failure(ctx, r, w); e != nil {
+			if e := c.failure(r, w); e != nil {
 				return nil, e
 			}
 		}

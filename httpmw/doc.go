@@ -63,9 +63,8 @@
 // An answer with status 408, 425, 429 or 5xx, and a transport error, is a failure
 // that the next attempt may mend; every other answer wins. A failed answer is read
 // into memory, up to 64 KiB, and its permit released before the next attempt. How long
-// that takes is no latency of the host. It holds the call up until a hedge is sent, which
-// is due after the hedge delay as for any attempt that has not ended; where none may be
-// sent, a body that stalls is waited for, within the deadline of the caller.
+// that takes is no latency of the host. It holds the call up for 100 ms at most: an answer
+// whose body has not come by then is treated as one that is too long.
 //
 // If it asks for time by Retry-After, the next attempt is sent then, if that is soon; if
 // it is not, none is sent. See MaxRetryAfter.
@@ -83,7 +82,7 @@
 // alone would have returned the answer that was kept long before. A caller that cancels
 // has no use for it, and gets the cause.
 //
-// An answer that is too long to keep is passed through too, if no other attempt runs,
+// An answer that is too long or too slow to keep is passed through too, if no other attempt runs,
 // though one might have followed. If others run, it is given up for them, and if
 // they then fail without an answer, the call ends with a [StatusError] among its errors:
 // that is the only case in which a caller gets an error where http.Client alone would

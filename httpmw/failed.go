@@ -6,9 +6,6 @@ import (
 	"net/http"
 )
 
-// maxKept is how long the body of a failed answer may be to be kept.
-const maxKept = 64 << 10
-
 // rank orders failed answers by what they tell the caller.
 type rank uint8
 
@@ -104,9 +101,9 @@ func (c *call) giveUp(status int) bool {
 
 // failure decides what becomes of a failed answer, whose body is read then and closed, so
 // that the attempt can end, unless the answer is passed through: it returns nil then.
-// That is so if nothing better can follow, or if it is too long to keep while no other
-// attempt runs. The attempt is counted as failed otherwise.
-func (c *call) failure(ctx context.Context, r *http.Response, w *work) *StatusError {
+// That is so if nothing better can follow, or if it is too long or too slow to keep while no
+// other attempt runs. The attempt is counted as failed otherwise.
+func (c *call) failure(r *http.Response, w *work) *StatusError {
 	if c.isLast(r.StatusCode) {
 		return nil
 	}
@@ -123,26 +120,35 @@ func (c *call) failure(ctx context.Context, r *http.Response, w *work) *StatusEr
 			_ = inner.Close() // also if Read panics; its error has no place
 		}
 	}()
-	var data []byte
-	data, e.err = readKept(ctx, r)
-	w.takeTrailers(r)
-	switch {
-	case e.err == nil:
+	data, err := readKept(r, w)
+	e.err = err
+	switch err {
+	case nil:
+		w.takeTrailers(r)
 		r.Body = &refilled{ReadCloser: spent{inner}, head: data, err: io.EOF}
 		c.fail(rankOf(r.StatusCode), r)
-	case e.err == errTooLong: //nolint:errorlint // the sentinel itself
-		if data != nil {
-			r.Body = &refilled{ReadCloser: inner, head: data}
-		}
+	case errTooLong, errTooSlow: // the sentinels themselves
 		if passed = !c.giveUp(r.StatusCode); passed {
 			return nil
 		}
 	default:
 		// The caller would have had as much without us.
-		r.Body = &refilled{ReadCloser: spent{inner}, head: data, err: e.err}
+		w.takeTrailers(r)
+		r.Body = &refilled{ReadCloser: spent{inner}, head: data, err: err}
 		c.fail(cutShort, r)
 	}
 	return e
+}
+
+// readKept reads the body of a failed answer. On an error of the body it returns what was
+// read before. On errTooLong and errTooSlow, nothing of the body of r is lost.
+func readKept(r *http.Response, w *work) ([]byte, error) {
+	if r.ContentLength > maxKept {
+		return nil, errTooLong
+	}
+	k := keep(r.Body, w)
+	r.Body = k
+	return k.wait()
 }
 
 // spent is the body of an answer that was kept: it is closed already, and what it says to
@@ -150,22 +156,6 @@ func (c *call) failure(ctx context.Context, r *http.Response, w *work) *StatusEr
 type spent struct{ io.ReadCloser }
 
 func (spent) Close() error { return nil }
-
-// readKept reads the body of a failed answer. On errTooLong, and on an error of the
-// body, it returns what it has read so far.
-func readKept(ctx context.Context, r *http.Response) ([]byte, error) {
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if r.ContentLength > maxKept {
-		return nil, errTooLong
-	}
-	data, err := io.ReadAll(io.LimitReader(r.Body, maxKept+1))
-	if err == nil && len(data) > maxKept {
-		err = errTooLong
-	}
-	return data, err
-}
 
 // discard disposes of the answer of a loser. While its context lives, reading the
 // body to its end may save the connection; after that, closing it is all there is

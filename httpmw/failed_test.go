@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -263,6 +265,112 @@ func TestLongFailuresAtOnceGiveAnAnswer(t *testing.T) {
 		}
 		read(t, r)
 		settle(t, l)
+	}
+}
+
+// stalling is a body that gives its parts one after the other, each after a time, or ends
+// when it is closed.
+type stalling struct {
+	every  time.Duration
+	parts  []string
+	closed chan struct{}
+}
+
+func (b *stalling) Read(p []byte) (int, error) {
+	select {
+	case <-time.After(b.every):
+	case <-b.closed:
+		return 0, net.ErrClosed
+	}
+	if len(b.parts) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, b.parts[0])
+	b.parts = b.parts[1:]
+	return n, nil
+}
+
+func (b *stalling) Close() error { close(b.closed); return nil }
+
+// A failed answer whose body does not come to its end soon holds nobody up: it is passed
+// on if its attempt is alone, with all that was read of it, and given up else. Its permit
+// is out until its end.
+func TestSlowBodyOfAFailureHoldsNobodyUp(t *testing.T) {
+	parts := []string{"one ", "two ", "three"}
+	for name, row := range map[string]struct {
+		every  time.Duration // between the parts of the first attempt's body
+		delay  time.Duration // of the hedge, which has a good answer after 40 ms
+		status int
+		after  time.Duration
+		held   int // in flight then, the answer's own included
+		sent   int32
+	}{
+		"soon enough":      {20 * ms, time.Hour, 200, 120 * ms, 0, 2},
+		"trickles, alone":  {70 * ms, time.Hour, 503, 100 * ms, 1, 1},
+		"stalls, alone":    {time.Minute, time.Hour, 503, 100 * ms, 1, 1},
+		"trickles, hedged": {70 * ms, 90 * ms, 200, 130 * ms, 0, 2},
+		"stalls, hedged":   {time.Minute, 90 * ms, 200, 130 * ms, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := fixed(t, 2, 0)
+				var sent atomic.Int32
+				base := roundTripper(func(*http.Request) (*http.Response, error) {
+					if sent.Add(1) == 1 {
+						return &http.Response{StatusCode: 503, ContentLength: -1, Body: &stalling{row.every, parts, make(chan struct{})}}, nil
+					}
+					time.Sleep(40 * ms)
+					return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+				})
+				began := time.Now()
+				r, err := transport(t, base, configured(t, l, row.delay, nil)).RoundTrip(get(t.Context(), t))
+				if err != nil || r.StatusCode != row.status || time.Since(began) != row.after || sent.Load() != row.sent {
+					t.Fatalf("%+v, %v, after %v and %d attempts", r, err, time.Since(began), sent.Load())
+				}
+				synctest.Wait()
+				if l.InFlight() != row.held {
+					t.Errorf("in flight: %d, want %d", l.InFlight(), row.held)
+				}
+				if row.status == 503 {
+					if body, at := read(t, r), 4*row.every; body != "one two three" || time.Since(began) != at {
+						t.Errorf("%q after %v, want all after %v", body, time.Since(began), at)
+					}
+				}
+				synctest.Wait()
+				probe(t, l)
+			})
+		})
+	}
+}
+
+// The body of a slow failure may be closed while it stalls, also while it is being read.
+func TestSlowBodyOfAFailureCanBeClosed(t *testing.T) {
+	for _, reading := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := fixed(t, 1, 0)
+			base := roundTripper(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 503, ContentLength: -1, Body: &stalling{time.Hour, nil, make(chan struct{})}}, nil
+			})
+			r, err := transport(t, base, configured(t, l, time.Hour, nil)).RoundTrip(get(t.Context(), t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			over := make(chan error, 1)
+			if reading {
+				go func() { _, err := r.Body.Read(make([]byte, 1)); over <- err }()
+				synctest.Wait()
+			}
+			_ = r.Body.Close()
+			if !reading {
+				_, err := r.Body.Read(make([]byte, 1))
+				over <- err
+			}
+			if err := <-over; err != http.ErrBodyReadAfterClose { //nolint:errorlint // the error itself
+				t.Errorf("Read returned %v", err)
+			}
+			synctest.Wait()
+			probe(t, l)
+		})
 	}
 }
 

@@ -16,8 +16,11 @@ import (
 // http.RoundTripper.
 var errNilResponse = errors.New("httpmw: the base RoundTripper returned neither a response nor an error")
 
-// errTooLong says that a failed answer was not kept.
-var errTooLong = fmt.Errorf("not kept, since its body is longer than %d bytes", maxKept)
+// These say that a failed answer was not kept.
+var (
+	errTooLong = fmt.Errorf("not kept, since its body is longer than %d bytes", maxKept)
+	errTooSlow = fmt.Errorf("not kept, since its body takes longer than %v", keepTime)
+)
 
 // failure reports whether another attempt may do better than an answer with this
 // status. The other 4xx are about the request, which will not change.
@@ -46,7 +49,7 @@ func outcome(status int) permit.Outcome {
 // another attempt might have done better. The Classify functions of a
 // hedgedlimit.Config and a limiter.Config see it, and so does its Pushback. A caller of
 // the Transport sees it only if its attempt ran beside others, its answer was longer
-// than 64 KiB, and the others then failed without an answer to return.
+// than 64 KiB or took longer than 100 ms to come, and the others then failed without an answer to return.
 type StatusError struct {
 	// StatusCode and Status are those of the answer.
 	StatusCode int

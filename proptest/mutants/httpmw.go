@@ -202,11 +202,23 @@ var httpmwFaults = []fault{
 	},
 	{
 		name: "what was read of a failed answer is lost", law: "bodies", file: "httpmw/failed.go",
-		old: "			r.Body = &refilled{ReadCloser: inner, head: data}\n", new: "			_ = data\n",
+		old: "	r.Body = k\n", new: "",
 	},
 	{
-		name: "a failed answer is kept however long it is", law: "bodies", file: "httpmw/failed.go",
-		old: "	if err == nil && len(data) > maxKept {\n", new: "	if err == nil && len(data) > maxKept<<9 {\n",
+		name: "a failed answer may take its time", law: "verdicts", file: "httpmw/keep.go",
+		old: "	keepTime = defaultDrain\n", new: "	keepTime = defaultDrain << 20\n",
+	},
+	{
+		name: "a read that is over is counted for ever", law: "L2", file: "httpmw/keep.go",
+		old: "		w.end()\n		close(k.over)\n", new: "		close(k.over)\n",
+	},
+	{
+		name: "the permit of a kept answer comes too late", law: "bodies", file: "httpmw/keep.go",
+		old: "		w.end()\n		close(k.over)\n", new: "		close(k.over)\n		time.Sleep(time.Millisecond)\n		w.end()\n",
+	},
+	{
+		name: "a failed answer is kept however long it is", law: "bodies", file: "httpmw/keep.go",
+		old: "	maxKept = 64 << 10\n", new: "	maxKept = 64 << 19\n",
 	},
 	{
 		name: "reading a failed answer is latency", law: "L12", file: "httpmw/attempt.go",
