@@ -62,10 +62,11 @@ type groups struct {
 	// Guarded by mu.
 
 	byName     map[string]*group
-	recent     *list.List // of *group, the one used last at the front
-	overflowed uint64     // calls that overflow served
-	dropped    uint64     // groups dropped for newcomers
-	closed     bool       // never becomes false again
+	recent     *list.List    // of *group, the one used last at the front
+	looked     *list.Element // where idleLocked has stopped; nil for the back of recent
+	overflowed uint64        // calls that overflow served
+	dropped    uint64        // groups dropped for newcomers
+	closed     bool          // never becomes false again
 }
 
 func newGroups(o *options) (*groups, error) {
@@ -177,16 +178,21 @@ func (g *groups) find(name string, fresh *group) (*group, error) {
 	if found == nil {
 		found = g.byName[name]
 	}
+	var idle *group
+	full := len(g.byName) >= g.max
+	if found == nil && full {
+		idle = g.idleLocked()
+	}
 	switch {
 	case found != nil:
-	case len(g.byName) >= g.max && g.idleLocked() == nil:
+	case full && idle == nil:
 		g.overflowed++
 		found = g.overflow
 	case fresh == nil:
 		return nil, nil
 	default:
-		if len(g.byName) >= g.max {
-			g.dropLocked(g.idleLocked())
+		if full {
+			g.dropLocked(idle)
 		}
 		fresh.element = g.recent.PushFront(fresh)
 		g.byName[name] = fresh
@@ -206,20 +212,49 @@ func (g *groups) leave(x *group) {
 	x.calls--
 }
 
-// idleLocked returns the idle group that was used least lately, or nil. g.mu must
-// be held, so that no call can enter the group until it is dropped.
+// maxLooks bounds how many groups a newcomer looks at, under the lock of all, from the back
+// of the list, and again from where the last one has stopped.
+const maxLooks = 8
+
+// idleLocked returns an idle group, or nil if it has seen none: it looks at those that were
+// used least lately, and then at some more, not the same ones in each call. So it costs the
+// same however many groups there are, and of them an idle one is found sooner or later, be
+// those at the back busy for ever. g.mu must be held, so that no call can enter the group
+// until it is dropped.
 func (g *groups) idleLocked() *group {
-	for e := g.recent.Back(); e != nil; e = e.Prev() {
-		// Without a call nobody can take a permit, only give one back.
-		if x := e.Value.(*group); x.calls == 0 && x.hedger.Limiter().InFlight() == 0 {
+	e := g.recent.Back()
+	for n := 0; e != nil && n < maxLooks; n++ {
+		if x := e.Value.(*group); x.idleLocked() {
 			return x
 		}
+		e = e.Prev()
+	}
+	if e == nil {
+		return nil
+	}
+	for range maxLooks {
+		if g.looked == nil {
+			g.looked = e
+		}
+		if x := g.looked.Value.(*group); x.idleLocked() {
+			return x // which the same call will look at again
+		}
+		g.looked = g.looked.Prev()
 	}
 	return nil
 }
 
+// idleLocked reports whether nothing of the group is in use. groups.mu must be held.
+func (x *group) idleLocked() bool {
+	// Without a call nobody can take a permit, only give one back.
+	return x.calls == 0 && x.hedger.Limiter().InFlight() == 0
+}
+
 // dropLocked forgets a group. g.mu must be held.
 func (g *groups) dropLocked(x *group) {
+	if g.looked == x.element {
+		g.looked = nil
+	}
 	g.recent.Remove(x.element)
 	delete(g.byName, x.name)
 	g.dropped++

@@ -160,7 +160,8 @@ func WithConfig(f func(host string, config *hedgedlimit.Config) error) Option {
 // MaxHosts bounds for how many hosts, or strings of LimitBy, a hedger is kept; it is 256 by default. When
 // there is no room, the host that was used least lately among the idle ones is
 // dropped, and what was learnt about it is lost. A host with a permit out is never
-// dropped: if all are busy, newcomers share one hedger until there is room.
+// dropped: if all are busy, newcomers share one hedger until there is room. They look at a
+// few hosts each, so where nearly all are busy it may take some of them to find the room.
 func MaxHosts(n int) Option {
 	return optionFunc(func(o *options) { o.maxHosts, o.hostsSet = n, true })
 }
