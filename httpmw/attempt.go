@@ -21,6 +21,10 @@ import (
 // returned already. Nobody is left to see it.
 var errReturned = errors.New("httpmw: the call has returned")
 
+// errCanceled is the error of an attempt whose request was cancelled by the channel
+// Request.Cancel. It has the words of net/http, which has no name for its own.
+var errCanceled = errors.New("net/http: request canceled")
+
 // call is one call of RoundTrip with its attempts.
 type call struct {
 	// Immutable.
@@ -92,6 +96,9 @@ func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Res
 		c.fail(noAnswer, nil)
 		if expired(ctx, parent) {
 			return nil, context.DeadlineExceeded // whatever the base has called it
+		}
+		if canceled(out.Cancel) && parent.Err() == nil {
+			return nil, errCanceled // as above; no attempt does better
 		}
 		return nil, err // unchanged; hedgedlimit knows whether the context explains it
 	case r == nil:
@@ -179,6 +186,10 @@ func (c *call) prepare(ctx context.Context, n int, left time.Duration, w *work) 
 		c.mu.Unlock()
 		return nil, errReturned
 	}
+	if canceled(c.request.Cancel) {
+		c.mu.Unlock()
+		return nil, errCanceled
+	}
 	out := c.request.Clone(ctx)
 	if !c.retries {
 		// The caller may fill in the trailers while the only body is being read.
@@ -189,6 +200,17 @@ func (c *call) prepare(ctx context.Context, n int, left time.Duration, w *work) 
 	c.transport.options.mark(out, n, left)
 	c.pickTarget(out)
 	return out, c.prepareBody(out, n, w)
+}
+
+// canceled reports whether Request.Cancel, which is deprecated, has been closed. http.Client
+// closes it when its Timeout is over, and sets a deadline besides.
+func canceled(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // mark sets the headers that tell the server of the attempt. Left is negative if there

@@ -12,6 +12,12 @@
 // answer takes long, a second copy of the request, the hedge, may be sent under a
 // permit of its own. The first good answer is returned.
 //
+// A request that may be sent again is also retried: after a transport error, or an answer
+// with status 408, 425, 429 or 5xx, the next attempt is sent at once, or when Retry-After
+// says, within the attempts and the budget of the hedger. Whoever retries in a layer of
+// their own should leave one of the two out: MaxAttempts 1 of hedgedlimit.Config neither
+// hedges nor retries.
+//
 // # Close every response body
 //
 // A permit is held until the response body is at its end, has failed, or has been
@@ -19,7 +25,7 @@
 // the host, and a limit that left it out would not hold. So a caller that neither
 // reads a body to its end nor closes it keeps a permit, and when all are kept, no
 // request is let through. Close is mandatory, as it is with http.Client alone.
-// Stats shows the permits in flight. A response that was dropped unclosed is
+// Stats().Hosts[i].Limiter.Ledger.InFlight shows the permits that are out. A response that was dropped unclosed is
 // counted as lost when the garbage collector has found it, and closed by the next
 // use of the Transport after that; requests that wait already do not help.
 //
@@ -124,7 +130,8 @@
 // kept when PickTarget sends an attempt elsewhere. The hooks of a httptrace.ClientTrace
 // see the first attempt only: they were written for one request, and two at once
 // would run them at the same time. They may be called after RoundTrip has
-// returned, as net/http allows itself too. The response refers to the caller's request,
+// returned, as net/http allows itself too. So an error of Got1xxResponse ends the first
+// attempt alone, and another one may follow that asks nobody. The response refers to the caller's request,
 // or to a copy that the base has made and changed, as it does without a Transport.
 //
 // # Servers

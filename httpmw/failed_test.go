@@ -3,10 +3,13 @@ package httpmw_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -266,6 +269,60 @@ func TestLongFailuresAtOnceGiveAnAnswer(t *testing.T) {
 		read(t, r)
 		settle(t, l)
 	}
+}
+
+// What another attempt would only meet again is not tried again: unless it may be sent
+// elsewhere.
+func TestHopelessRequestIsSentOnce(t *testing.T) {
+	elsewhere := httpmw.PickTarget(func(*http.Request, []*url.URL) *url.URL { return nil })
+	for name, row := range map[string]struct {
+		err    error
+		option httpmw.Option
+		sent   int
+	}{
+		"no such name":               {&net.OpError{Err: &net.DNSError{IsNotFound: true}}, nil, 1},
+		"a name server that is down": {&net.OpError{Err: &net.DNSError{IsTemporary: true}}, nil, 2},
+		"a certificate":              {&tls.CertificateVerificationError{Err: errOwn}, nil, 1},
+		"no TLS":                     {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, nil, 1},
+		"no such replica":            {&net.DNSError{IsNotFound: true}, elsewhere, 2},
+		"refused":                    {errRefused, nil, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := fixed(t, 2, 0)
+			f := &fake{scripts: []script{{err: row.err}}}
+			options := []httpmw.Option{configured(t, l, time.Hour, nil)}
+			if row.option != nil {
+				options = append(options, row.option)
+			}
+			if _, err := transport(t, f, options...).RoundTrip(get(t.Context(), t)); !errors.Is(err, row.err) || f.sent() != row.sent {
+				t.Errorf("%v after %d attempts, want %d", err, f.sent(), row.sent)
+			}
+			settle(t, l)
+		})
+	}
+}
+
+// Request.Cancel ends the call: no attempt follows one that it has ended.
+func TestRequestCancelEndsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fixed(t, 2, 0)
+		sent := 0
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
+			sent++
+			<-r.Cancel
+			return nil, errRefused
+		})
+		r := get(t.Context(), t)
+		cancel := make(chan struct{})
+		r.Cancel = cancel
+		time.AfterFunc(time.Second, func() { close(cancel) })
+		_, err := transport(t, base, configured(t, l, time.Hour, nil)).RoundTrip(r)
+		if err == nil || err.Error() != "net/http: request canceled" || sent != 1 {
+			t.Errorf("%v after %d attempts", err, sent)
+		}
+		synctest.Wait()
+		probe(t, l)
+	})
 }
 
 // stalling is a body that gives its parts one after the other, each after a time, or ends

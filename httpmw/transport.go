@@ -24,7 +24,9 @@ type Transport struct {
 
 // NewTransport returns a Transport that sends its requests through base, which is
 // used as it is and never changed. Without options, each host has its own limiter
-// and hedger with their defaults. On a nil base and a bad option it returns nil
+// and hedger with their defaults: a request that may be sent again is hedged if its answer
+// takes long, and retried at once if it fails. Users with a retry layer of their own set
+// MaxAttempts to 1 by WithConfig. On a nil base and a bad option it returns nil
 // and an error that names it.
 func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 	if isNil(base) {

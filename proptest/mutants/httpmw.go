@@ -230,6 +230,18 @@ var httpmwFaults = []fault{
 	},
 	// Retry-After.
 	{
+		name: "what cannot be mended is tried again", law: "pushback", file: "httpmw/retryafter.go",
+		old: " || o.pick == nil && hopeless(err) {\n", new: " || false {\n",
+	},
+	{
+		name: "one bad replica ends the call", law: "pushback", file: "httpmw/retryafter.go",
+		old: " || o.pick == nil && hopeless(err) {\n", new: " || hopeless(err) {\n",
+	},
+	{
+		name: "Request.Cancel is a failure like any other", law: "pushback", file: "httpmw/attempt.go",
+		old: "		if canceled(out.Cancel) && parent.Err() == nil {\n", new: "		if false {\n",
+	},
+	{
 		name: "a Retry-After is waited for however long it is", law: "pushback", file: "httpmw/retryafter.go",
 		old: "	if after > o.maxRetryAfter {\n		return -1, true\n	}\n", new: "",
 	},
