@@ -89,7 +89,7 @@ type attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	// detach cuts a drained loser off from the caller's cancellation; nil if the
-	// context is the caller's child. It is set if Losers may drain.
+	// context ends with the caller's in any case. It is set if Losers may drain.
 	detach func() bool
 
 	// Owned by the goroutine of the caller.

@@ -225,8 +225,7 @@ func contextEnded(err error) decision {
 }
 
 // ctxErr is the error of the caller's context. One whose deadline has passed counts
-// as ended: its own timer may be about to fire, and that of an attempt that drains
-// has fired before it.
+// as ended: its own timer may be about to fire.
 func (c *call) ctxErr() error {
 	if err := c.ctx.Err(); err != nil {
 		return err

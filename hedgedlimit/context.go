@@ -1,63 +1,46 @@
 package hedgedlimit
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
-// newContext makes the context of the attempt. Its deadline is the caller's, and
-// it ends with the caller's context. Where a loser may drain it must be able to outlive a
-// cancellation by the caller after the decision, so it is no child, but is told, unless
-// there is nothing to be told of. That takes three allocations more than a child.
+// newContext makes the context of the attempt. Its deadline is the caller's, and it ends
+// with the caller's context, by the same error and cause. Where a loser may drain it must
+// be able to outlive a cancellation by the caller after the decision: see relay. A caller's
+// context that cannot end needs none.
 func (t *attempt) newContext() {
 	c := t.call
-	if !c.hedger.config.Losers.mayDrain() {
-		t.ctx, t.cancel = context.WithCancelCause(c.layer.of(t.number, c.layer))
+	parent := c.layer.of(t.number)
+	if !c.hedger.config.Losers.mayDrain() || c.ctx.Done() == nil {
+		t.ctx, t.cancel = context.WithCancelCause(parent)
 		return
 	}
-	parent := c.ctx
-	ctx, cancel := context.WithCancelCause(c.layer.of(t.number, (*detached)(c.layer)))
-	t.ctx, t.cancel = ctx, cancel
-	if deadline, ok := parent.Deadline(); ok {
-		timed, stop := context.WithDeadline(ctx, deadline)
-		t.ctx = timed
-		t.cancel = func(cause error) { cancel(cause); stop() }
-	}
-	if parent.Done() == nil {
-		return
-	}
-	t.detach = context.AfterFunc(parent, func() {
-		deadline, ok := parent.Deadline()
-		if ok && parent.Err() == context.DeadlineExceeded && !time.Now().Before(deadline) { //nolint:errorlint // the sentinel itself
-			return // The attempt's own timer says so, and says it as a deadline.
-		}
-		cancel(context.Cause(parent))
-	})
+	r := &relay{Context: parent}
+	t.ctx, t.cancel = context.WithCancelCause(r)
+	t.detach = r.stop
 }
 
-// detached is a layer whose context does not end. It is what context.WithoutCancel would
-// return, without its allocation.
-type detached layer
+// relay stands between the context of an attempt and that of its caller. It passes the end
+// of the caller's on as any parent does, until it is stopped. A context that is cancelled
+// by us instead would have another error than the caller's, or another cause, when the
+// caller's deadline has passed: WithDeadlineCause must know it before.
+type relay struct {
+	context.Context
+	stop func() bool // set by the only call of AfterFunc, before that returns
+}
 
-// Deadline returns none.
-func (d *detached) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+// never is a channel that nobody closes.
+var never = make(chan struct{})
 
-// Done returns nil.
-func (d *detached) Done() <-chan struct{} { return nil }
+// Done is not the caller's, so that package context asks for AfterFunc.
+func (r *relay) Done() <-chan struct{} { return never }
 
-// Err returns nil.
-func (d *detached) Err() error { return nil }
+// AfterFunc is how package context learns of the end of a parent that is not its own.
+func (r *relay) AfterFunc(f func()) (stop func() bool) {
+	r.stop = context.AfterFunc(r.Context, f)
+	return r.stop
+}
 
-// Value returns what the layer does. The keys of package context, which find the context
-// that ends, are answered by the context of the attempt, the only child of d.
-func (d *detached) Value(key any) any { return (*layer)(d).Value(key) }
-
-// dropContext frees what hangs on the context. Both steps may reach into the caller's
-// context, which may be the user's code: a panic there must not keep the permit.
+// dropContext frees what hangs on the context. That may reach into the caller's context,
+// which may be the user's code: a panic there must not keep the permit.
 func (t *attempt) dropContext() {
-	h := t.call.hedger
-	if t.detach != nil {
-		h.guard(func() { t.detach() })
-	}
-	h.guard(func() { t.cancel(nil) })
+	t.call.hedger.guard(func() { t.cancel(nil) })
 }

@@ -60,7 +60,7 @@ func (l *layer) Value(key any) any {
 
 // extraContext is the parent of the context of an attempt other than the primary.
 type extraContext struct {
-	context.Context // the layer, or the layer detached
+	context.Context // the layer
 	place           place
 }
 
@@ -83,12 +83,12 @@ func newLayer(ctx context.Context, h *Hedger) *layer {
 	return l
 }
 
-// of returns the parent of the context of an attempt; base is l, or l detached.
-func (l *layer) of(number int, base context.Context) context.Context {
+// of returns the parent of the context of an attempt.
+func (l *layer) of(number int) context.Context {
 	if number == 1 {
-		return base
+		return l
 	}
-	return &extraContext{base, place{l, int8(number - 1)}}
+	return &extraContext{l, place{l, int8(number - 1)}}
 }
 
 // room reports whether one more extra attempt is allowed where at most so many

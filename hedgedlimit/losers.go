@@ -1,6 +1,7 @@
 package hedgedlimit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -125,6 +126,10 @@ func (t *attempt) lose(now time.Time, policy LoserPolicy, beaten bool) {
 	c := t.call
 	drained := policy.kind == drains && beaten
 	rest := t.rest(now, policy) // outside the lock: the delay has one of its own
+	bound := policy.bound
+	if drained {
+		bound = t.untilDeadline(now, bound) // the same: the context may be the user's code
+	}
 	c.mu.Lock()
 	if t.holds == 0 {
 		c.mu.Unlock()
@@ -134,7 +139,7 @@ func (t *attempt) lose(now time.Time, policy LoserPolicy, beaten bool) {
 	switch {
 	case drained:
 		c.refs.Add(1)
-		t.timer = time.AfterFunc(policy.bound, t.drained)
+		t.timer = time.AfterFunc(bound, t.drained)
 	case t.returned == 0:
 		t.lingerLocked(rest)
 	}
@@ -150,8 +155,19 @@ func (t *attempt) lose(now time.Time, policy LoserPolicy, beaten bool) {
 			c.hedger.guard(func() { t.detach() }) // as in end
 		}
 	default:
-		t.stop()
+		t.stop(ErrLost)
 	}
+}
+
+// untilDeadline cuts bound off at the deadline of the caller, which does not reach the
+// attempt any more when it has been detached.
+func (t *attempt) untilDeadline(now time.Time, bound time.Duration) time.Duration {
+	t.call.hedger.guard(func() {
+		if deadline, ok := t.ctx.Deadline(); ok {
+			bound = min(bound, deadline.Sub(now))
+		}
+	})
+	return bound
 }
 
 // rest is for how long the permit of an attempt that is cut short now is held beyond
@@ -188,7 +204,7 @@ func (t *attempt) lost() bool {
 
 // stop cancels the context of a beaten loser. Cancelling is not the end of its
 // work.
-func (t *attempt) stop() {
+func (t *attempt) stop(cause error) {
 	c := t.call
 	c.mu.Lock()
 	if t.returned == 0 {
@@ -196,13 +212,17 @@ func (t *attempt) stop() {
 	}
 	c.mu.Unlock()
 	// Runs what users hung on the context: no lock is held.
-	c.hedger.guard(func() { t.cancel(ErrLost) })
+	c.hedger.guard(func() { t.cancel(cause) })
 }
 
 // drained is the function of the timer of a loser that drains.
 func (t *attempt) drained() {
 	defer t.call.unref()
-	t.stop()
+	cause := ErrLost
+	if t.untilDeadline(time.Now(), 1) <= 0 {
+		cause = context.DeadlineExceeded // which bounds it still
+	}
+	t.stop(cause)
 }
 
 // lingered is the function of the timer of a loser that lingers.

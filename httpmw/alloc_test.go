@@ -22,8 +22,8 @@ func TestAllocationsOfACallWithoutAHedge(t *testing.T) {
 		base null
 		most float64
 	}{
-		"no body": {null{}, 12},
-		"a body":  {null{body: true}, 14},
+		"no body": {null{}, 15},
+		"a body":  {null{body: true}, 16},
 	}
 	for name, test := range tests {
 		tr := transport(t, test.base, httpmw.WithConfig(func(_ string, c *hedgedlimit.Config) error {

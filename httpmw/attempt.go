@@ -22,6 +22,10 @@ import (
 // returned already. Nobody is left to see it.
 var errReturned = errors.New("httpmw: the call has returned")
 
+// errCanceled is the error of an attempt whose request was cancelled by the channel
+// Request.Cancel. It has the words of net/http, which has no name for its own.
+var errCanceled = errors.New("net/http: request canceled")
+
 // call is one call of RoundTrip with its attempts.
 type call struct {
 	// Immutable.
@@ -86,7 +90,7 @@ func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Res
 	out, err := c.prepare(ctx, a, left, w)
 	if err != nil {
 		finished = true
-		c.fail(nil)
+		c.fail(noAnswer, nil)
 		return nil, err
 	}
 	if out.Body != nil {
@@ -99,40 +103,66 @@ func (c *call) attempt(parent context.Context, a hedgedlimit.Attempt) (*http.Res
 		if r != nil && r.Body != nil {
 			_ = r.Body.Close() // against the contract, but not to be leaked
 		}
-		c.fail(nil)
+		w.requests.closeUnread()
+		c.fail(noAnswer, nil)
 		if expired(ctx, parent) {
 			return nil, context.DeadlineExceeded // whatever the base has called it
 		}
+		if canceled(out.Cancel) && parent.Err() == nil {
+			return nil, errCanceled // as above; no attempt does better
+		}
 		return nil, err // unchanged; hedgedlimit knows whether the context explains it
 	case r == nil:
-		c.fail(nil)
+		c.fail(noAnswer, nil)
 		return nil, errNilResponse
 	}
 	c.group.spoke(r.ProtoMajor)
-	c.nameRequest(r, out)
-	return c.judge(ctx, parent, a, r, w)
+	shown := new(http.Response)
+	*shown = *r
+	c.nameRequest(shown, out)
+	return c.judge(ctx, parent, a, answer{shown, r}, w)
+}
+
+// answer is the response that the caller is shown, and the base's, of which it is a copy and
+// which nobody writes to.
+type answer struct {
+	*http.Response
+	base *http.Response
+}
+
+// takeTrailers gives the caller's response the trailers that the base has written into its
+// own by the time its body has ended. If any were announced, both have the same map. It is
+// called by who reads the body.
+func (a answer) takeTrailers() {
+	if a.Trailer == nil {
+		a.Trailer = a.base.Trailer
+	}
 }
 
 // judge decides whether an answer is returned, which it is unless it has failed and
-// another attempt may do better. It is called once the base has returned.
-func (c *call) judge(ctx, parent context.Context, a hedgedlimit.Attempt, r *http.Response, w *work) (*http.Response, error) {
+// another attempt may do better. It is called once the base has returned, and gets a copy
+// of what that returned: a base may hand out one response again and again, and net/http
+// refers to its own until the body has ended. With the wrapper of the body in that one, a
+// body that the caller has lost would never be garbage, and its permit never come back.
+func (c *call) judge(ctx, parent context.Context, a hedgedlimit.Attempt, r answer, w *work) (*http.Response, error) {
 	var broken error
 	if c.firstByte {
-		broken = awaitFirstByte(r, c.method)
+		broken = awaitFirstByte(r.Response, c.method)
+		r.takeTrailers()
 	}
 	w.outcome = outcome(r.StatusCode)
 	switch {
 	case failure(r.StatusCode):
 		a.Answered() // Reading what may be kept is no latency.
 		if c.retries {
-			if e := c.failure(ctx, r); e != nil {
+			if e := c.failure(r, w); e != nil {
 				return nil, e
 			}
 		}
 		a.MarkFailed(w.outcome)
 	case broken != nil && c.retries:
 		_ = r.Body.Close() // the error of the body says more
-		c.fail(nil)
+		c.fail(noAnswer, nil)
 		if expired(ctx, parent) {
 			return nil, context.DeadlineExceeded
 		}
@@ -184,6 +214,10 @@ func (c *call) prepare(ctx context.Context, a hedgedlimit.Attempt, left time.Dur
 		c.mu.Unlock()
 		return nil, errReturned
 	}
+	if canceled(c.request.Cancel) {
+		c.mu.Unlock()
+		return nil, errCanceled
+	}
 	o := &c.outgoing
 	if b := c.request.Body; n > 1 || b != nil && b != http.NoBody {
 		o = new(outgoing)
@@ -198,6 +232,17 @@ func (c *call) prepare(ctx context.Context, a hedgedlimit.Attempt, left time.Dur
 	c.transport.options.mark(out, a, left)
 	c.pickTarget(out)
 	return out, c.prepareBody(out, n, w)
+}
+
+// canceled reports whether Request.Cancel, which is deprecated, has been closed. http.Client
+// closes it when its Timeout is over, and sets a deadline besides.
+func canceled(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // mark sets the headers that tell the server of the attempt. Left is negative if there

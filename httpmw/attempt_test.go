@@ -206,6 +206,8 @@ func TestVerdicts(t *testing.T) {
 	down := script{headers: 1 * ms, err: errRefused}
 	short, brief := long, broken // there while the primary still runs
 	short.headers, brief.headers = 10*ms, 10*ms
+	kept, slow := answer(100*ms, 502), broken // both are read before either has failed
+	kept.bodyTime, slow.headers, slow.bodyTime = 10*ms, 10*ms, 60*ms
 	for name, row := range map[string]struct {
 		scripts []script
 		status  int // 0: an error
@@ -226,7 +228,11 @@ func TestVerdicts(t *testing.T) {
 		"too long, then 500":      {[]script{long, answer(20*ms, 500)}, 500, 70 * ms, 2},
 		"down, then too long":     {[]script{down, long}, 503, 61 * ms, 2},
 		"too long beside another": {[]script{{headers: 70 * ms, err: errRefused}, short}, 0, 70 * ms, 2},
-		"broken beside another":   {[]script{{headers: 70 * ms, err: errRefused}, brief}, 0, 70 * ms, 2},
+		"broken beside another":   {[]script{{headers: 70 * ms, err: errRefused}, brief}, 503, 70 * ms, 2},
+		"broken, then down":       {[]script{broken, down}, 503, 60 * ms, 2},
+		"broken, then 502":        {[]script{broken, answer(20*ms, 502)}, 502, 70 * ms, 2},
+		"502, then broken":        {[]script{answer(1*ms, 502), brief}, 503, 11 * ms, 2}, // as it streams
+		"502 beside broken":       {[]script{kept, slow}, 502, 120 * ms, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -241,7 +247,7 @@ func TestVerdicts(t *testing.T) {
 				switch {
 				case row.status == 0:
 					var status *httpmw.StatusError
-					if errors.As(err, &status) != strings.Contains(fmt.Sprint(err), "503 Service Unavailable, not kept") {
+					if errors.As(err, &status) != strings.Contains(fmt.Sprint(err), "503 Service Unavailable: not kept") {
 						t.Errorf("error %v says nothing of its status", err)
 					}
 					var all *hedgedlimit.AttemptsError
@@ -251,9 +257,14 @@ func TestVerdicts(t *testing.T) {
 				case err != nil || r.StatusCode != row.status:
 					t.Errorf("response %v, error %v, want status %d", r, err, row.status)
 				default:
-					if got := read(t, r); got != fmt.Sprint("body of ", row.status) && len(got) < 64<<10 {
+					got, err := io.ReadAll(r.Body)
+					if string(got) != fmt.Sprint("body of ", row.status) && len(got) < 64<<10 {
 						t.Errorf("a body of %d bytes: %.100q", len(got), got)
 					}
+					if cut := row.status == 503 && strings.Contains(name, "broken"); err != nil && err != io.ErrUnexpectedEOF || (err != nil) != cut { //nolint:errorlint // unchanged is what is asked
+						t.Errorf("the body ends in %v", err)
+					}
+					_ = r.Body.Close()
 				}
 				synctest.Wait()
 				probe(t, l)

@@ -116,16 +116,13 @@ func (w *wrapper) unwatch() {
 // It has no WriteTo: one that hid the end of the body would keep the permit.
 type responseBody struct {
 	wrapper
-	answer *http.Response // the base's
-	shown  *http.Response // the caller's copy of it
+	answer answer // not the work's: what it refers to would never be lost
 }
 
 func (r *responseBody) Read(p []byte) (int, error) {
 	n, err := r.inner.Read(p)
-	if err != nil && r.end() && err == io.EOF && r.shown.Trailer == nil {
-		// The base has written the trailers into its own response by now. If there
-		// were announced ones, both have the same map.
-		r.shown.Trailer = r.answer.Trailer
+	if err != nil && r.end() {
+		r.answer.takeTrailers()
 	}
 	runtime.KeepAlive(r) // not lost while it is being read
 	return n, err
@@ -160,43 +157,59 @@ func (t *tunnel) Close() error {
 	return t.inner.Close()
 }
 
-// wrapResponse returns the response for the caller: a copy, with a body that ends a part,
-// if there is anything to wait for, and else r. It must be called before the round trip's
-// part ends.
-//
-// It is a copy, since net/http refers to the response that it returned until its body has
-// ended. With the wrapper in that one, a body that the caller has lost would never be
-// garbage, and its permit never come back.
-func (c *call) wrapResponse(ctx context.Context, r *http.Response, w *work) *http.Response {
-	if bodiless(r, c.method) {
-		return r
+// closeWriter is a connection that can end its half.
+type closeWriter interface{ CloseWrite() error }
+
+// halfTunnel is a tunnel whose writing half can be closed alone, as httputil.ReverseProxy
+// does when its client has. It has a type of its own, since who finds the method expects
+// it to work.
+type halfTunnel struct {
+	*tunnel
+	half closeWriter
+}
+
+func (t *halfTunnel) CloseWrite() error {
+	defer runtime.KeepAlive(t.tunnel)
+	return t.half.CloseWrite()
+}
+
+// wrapResponse gives a response a body that ends a part, if there is anything to wait for.
+// It must be called before the round trip's part ends.
+func (c *call) wrapResponse(ctx context.Context, r answer, w *work) *http.Response {
+	if bodiless(r.Response, c.method) {
+		return r.Response
 	}
 	if b, ok := r.Body.(*refilled); ok && b.err != nil {
-		return r // Its end, or its error, has been seen: the rest is in memory.
+		return r.Response // Its end, or its error, has been seen: the rest is in memory.
 	}
 	w.begin() // cannot fail: the round trip has not ended
 	b := &w.response
 	b.inner, b.work, b.call, b.ctx, b.status = r.Body, w, c, ctx, int32(r.StatusCode)
-	shown := new(http.Response)
-	*shown = *r
 	if writer, ok := r.Body.(io.Writer); ok && r.StatusCode == http.StatusSwitchingProtocols {
-		shown.Body = &tunnel{b.wrapped(), writer}
-		return shown
+		t := &tunnel{b.wrapped(), writer}
+		r.Body = t
+		if half, ok := b.inner.(closeWriter); ok {
+			r.Body = &halfTunnel{t, half}
+		}
+		return r.Response
 	}
-	shown.Body = &responseBody{wrapper: b.wrapped(), answer: r, shown: shown}
-	return shown
+	r.Body = &responseBody{wrapper: b.wrapped(), answer: r}
+	return r.Response
 }
 
-// bodiless reports whether there is nothing to wait for in the body of an answer: it
-// has none whatever its headers say, or the one it has is empty.
+// bodiless reports whether there is nothing to wait for in the body of an answer: net/http
+// has said so by a body without state, or the request was one for the headers. What the
+// status says is not enough: over HTTP/2 the stream of a 204 or 304 stays open until its
+// handler has returned, and its trailers come then.
 func bodiless(r *http.Response, method string) bool {
-	switch {
-	case method == http.MethodHead, r.StatusCode == http.StatusNoContent, r.StatusCode == http.StatusNotModified:
-		return true
-	case r.Body == nil, r.Body == http.NoBody:
+	if method == http.MethodHead || r.Body == nil || r.Body == http.NoBody {
 		return true
 	}
-	// Over HTTP/2 net/http has an empty body of its own, without a name here. Like
-	// NoBody it is a type without state, which can hold neither bytes nor a stream.
-	return r.ContentLength == 0 && reflect.TypeOf(r.Body).Size() == 0
+	switch {
+	case r.ContentLength == 0, r.StatusCode == http.StatusNoContent, r.StatusCode == http.StatusNotModified:
+		// Over HTTP/2 net/http has empty bodies of its own, without a name here. Like
+		// NoBody they are types without state, which can hold neither bytes nor a stream.
+		return reflect.TypeOf(r.Body).Size() == 0
+	}
+	return false
 }

@@ -68,6 +68,21 @@ func (q *requestBodies) add(b *body) {
 	q.list = append(q.list, b)
 }
 
+// closeUnread closes every body that nobody has read. It is called when the base has
+// returned an error: it will send none of them any more, but net/http forgets to close the
+// last one if the context ends while it waits before it repeats a request over HTTP/2.
+func (q *requestBodies) closeUnread() {
+	if q == nil {
+		return // The request has no body.
+	}
+	q.mu.Lock()
+	found := unread(q.list)
+	q.mu.Unlock()
+	for _, b := range found {
+		_ = b.close() // the base has its own error
+	}
+}
+
 // closeForgotten closes the forgotten bodies if they are all of the parts that have not
 // ended.
 func (q *requestBodies) closeForgotten(parts int32) {
@@ -82,14 +97,19 @@ func (q *requestBodies) forgotten(parts int32) []*body {
 	if len(q.list) < 2 {
 		return nil
 	}
-	var found []*body
-	for _, b := range q.list[:len(q.list)-1] {
+	found := unread(q.list[:len(q.list)-1])
+	if int32(len(found)) != parts {
+		return nil
+	}
+	return found
+}
+
+// unread returns those that have not ended and of which nobody has read.
+func unread(list []*body) (found []*body) {
+	for _, b := range list {
 		if !b.ended.Load() && !b.read.Load() {
 			found = append(found, b)
 		}
-	}
-	if int32(len(found)) != parts {
-		return nil
 	}
 	return found
 }

@@ -3,10 +3,13 @@ package httpmw_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,16 +174,19 @@ func released(l *limiter.Limiter) (n uint64) {
 	return n
 }
 
-// An answer without a body releases its permit at once, closed or not.
+// An answer without a body releases its permit at once, closed or not. Its status is no
+// proof that there is none: a stream of HTTP/2 stays open after a 204 too.
 func TestBodiless(t *testing.T) {
 	for name, row := range map[string]struct {
 		method string
 		script script
+		open   int // permits out until Close
 	}{
-		"HEAD":   {http.MethodHead, script{body: "never read"}},
-		"204":    {http.MethodGet, script{status: 204, body: "never read"}},
-		"304":    {http.MethodGet, script{status: 304, body: "never read"}},
-		"NoBody": {http.MethodGet, script{}},
+		"HEAD":              {http.MethodHead, script{body: "never read"}, 0},
+		"204 with a stream": {http.MethodGet, script{status: 204, bodyTime: time.Hour}, 1},
+		"304 with a stream": {http.MethodGet, script{status: 304, bodyTime: time.Hour}, 1},
+		"204":               {http.MethodGet, script{status: 204}, 0},
+		"NoBody":            {http.MethodGet, script{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -194,16 +200,140 @@ func TestBodiless(t *testing.T) {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				probe(t, l)
-				if row.script.body == "" && r.Body != http.NoBody {
+				if n := l.InFlight(); n != row.open {
+					t.Errorf("in flight before Close: %d, want %d", n, row.open)
+				}
+				if row.script == (script{}) && r.Body != http.NoBody {
 					t.Errorf("the body is a %T, want http.NoBody", r.Body)
 				}
 				if err := r.Body.Close(); err != nil {
 					t.Error(err)
 				}
+				synctest.Wait()
+				probe(t, l)
 			})
 		})
 	}
+}
+
+// lateTrailers is a body that writes trailers which nobody has announced into its response
+// when it ends, as net/http does, be it by an error: a body of gzip may be cut though all
+// of the message has come.
+type lateTrailers struct {
+	io.Reader
+	response *http.Response
+	end      error
+}
+
+func (b *lateTrailers) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil {
+		b.response.Trailer, err = http.Header{"X-Late": {"1"}}, b.end
+	}
+	return n, err
+}
+
+func (b *lateTrailers) Close() error { return nil }
+
+// Trailers that were not announced are there when the body has ended, however it has, and
+// whoever has read it.
+func TestTrailersComeWithTheEnd(t *testing.T) {
+	for name, row := range map[string]struct {
+		status int
+		from   httpmw.AnswerPoint
+		body   string
+	}{
+		"read by the caller":     {200, httpmw.Headers, "long"},
+		"begun for FirstByte":    {200, httpmw.FirstByte, strings.Repeat("long", 1000)},
+		"ended for FirstByte":    {200, httpmw.FirstByte, ""},
+		"a failure that is kept": {503, httpmw.Headers, "busy"},
+	} {
+		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF} {
+			t.Run(fmt.Sprint(name, ", ", end), func(t *testing.T) {
+				base := roundTripper(func(*http.Request) (*http.Response, error) {
+					r := &http.Response{StatusCode: row.status, Header: http.Header{"Retry-After": {"60"}}, ContentLength: -1}
+					r.Body = &lateTrailers{strings.NewReader(row.body), r, end}
+					return r, nil
+				})
+				r := get(t.Context(), t)
+				l := fixed(t, 1, 0)
+				answer, err := transport(t, base, configured(t, l, time.Hour, nil), httpmw.DelayFrom(row.from)).RoundTrip(r)
+				if row.from == httpmw.FirstByte && row.body == "" && end != io.EOF { //nolint:errorlint // of the table
+					if err == nil {
+						t.Error("an attempt whose body failed at once has answered")
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, answer.Body); err == nil != (end == io.EOF) || answer.Trailer.Get("X-Late") != "1" { //nolint:errorlint // as above
+					t.Errorf("trailer %v after %v", answer.Trailer, err)
+				}
+				settle(t, l)
+			})
+		}
+	}
+}
+
+// A base may hand out one response to all: it is read and never written to, and what is
+// shown to the callers does not grow from call to call.
+func TestResponseOfTheBaseStaysAsItIs(t *testing.T) {
+	for name, row := range map[string]struct {
+		status int
+		length int64
+		body   io.ReadCloser
+	}{
+		"no body":                     {200, 0, http.NoBody},
+		"a body":                      {200, -1, io.NopCloser(strings.NewReader(""))},
+		"a failure":                   {503, -1, io.NopCloser(strings.NewReader(""))},
+		"a failure that is too long":  {503, 1 << 20, io.NopCloser(strings.NewReader(""))},
+		"a failure without any bytes": {503, 0, http.NoBody},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := get(t.Context(), t)
+			shared := &http.Response{StatusCode: row.status, Header: http.Header{}, ContentLength: row.length, Body: row.body, Request: own}
+			before := *shared
+			l := fixed(t, 8, 0)
+			tr := transport(t, roundTripper(func(*http.Request) (*http.Response, error) { return shared, nil }),
+				configured(t, l, time.Hour, nil), httpmw.DelayFrom(httpmw.FirstByte))
+			var calls sync.WaitGroup
+			for range 4 {
+				r := get(t.Context(), t)
+				calls.Go(func() {
+					answer, err := tr.RoundTrip(r)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = answer.Body.Close()
+				})
+			}
+			calls.Wait()
+			settle(t, l)
+			if !reflect.DeepEqual(*shared, before) {
+				t.Errorf("the response of the base is %+v, was %+v", *shared, before)
+			}
+		})
+	}
+}
+
+// A tunnel does not offer to close its writing half if what is inside cannot.
+func TestTunnelOffersWhatItCan(t *testing.T) {
+	l := fixed(t, 1, 0)
+	tr := transport(t, &fake{scripts: []script{{status: 101, body: "tunnel", writable: true}}}, configured(t, l, time.Hour, nil))
+	r, err := tr.RoundTrip(get(t.Context(), t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.Body.(io.ReadWriteCloser); !ok {
+		t.Errorf("the body is a %T", r.Body)
+	}
+	if _, ok := r.Body.(interface{ CloseWrite() error }); ok {
+		t.Errorf("a %T has a CloseWrite", r.Body)
+	}
+	_ = r.Body.Close()
+	settle(t, l)
 }
 
 // A nil body of an answer, as careless test doubles return it, stays nil.

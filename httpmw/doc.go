@@ -12,6 +12,12 @@
 // answer takes long, a second copy of the request, the hedge, may be sent under a
 // permit of its own. The first good answer is returned.
 //
+// A request that may be sent again is also retried: after a transport error, or an answer
+// with status 408, 425, 429 or 5xx, the next attempt is sent at once, or when Retry-After
+// says, within the attempts and the budget of the hedger. Whoever retries in a layer of
+// their own should leave one of the two out: MaxAttempts 1 of hedgedlimit.Config neither
+// hedges nor retries.
+//
 // # Close every response body
 //
 // A permit is held until the response body is at its end, has failed, or has been
@@ -19,7 +25,7 @@
 // the host, and a limit that left it out would not hold. So a caller that neither
 // reads a body to its end nor closes it keeps a permit, and when all are kept, no
 // request is let through. Close is mandatory, as it is with http.Client alone.
-// Stats shows the permits in flight. A response that was dropped unclosed is
+// Stats().Hosts[i].Limiter.Ledger.InFlight shows the permits that are out. A response that was dropped unclosed is
 // counted as lost when the garbage collector has found it, and closed by the next
 // use of the Transport after that; requests that wait already do not help.
 //
@@ -63,9 +69,8 @@
 // An answer with status 408, 425, 429 or 5xx, and a transport error, is a failure
 // that the next attempt may mend; every other answer wins. A failed answer is read
 // into memory, up to 64 KiB, and its permit released before the next attempt. How long
-// that takes is no latency of the host. It holds the call up until a hedge is sent, which
-// is due after the hedge delay as for any attempt that has not ended; where none may be
-// sent, a body that stalls is waited for, within the deadline of the caller.
+// that takes is no latency of the host. It holds the call up for 100 ms at most: an answer
+// whose body has not come by then is treated as one that is too long.
 //
 // If it asks for time by Retry-After, the next attempt is sent then, if that is soon; if
 // it is not, none is sent. See MaxRetryAfter.
@@ -75,13 +80,19 @@
 //   - that of the attempt that was the last to fail, if it is as good as those before.
 //     As nothing can follow, it is passed through like a good one, while its body streams;
 //   - else the best that was kept. One of the service itself is better than one of the
-//     way to it, which are 502, 503 and 504; of equals, the latest is.
+//     way to it, which are 502, 503 and 504, and any of them is better than one whose body
+//     broke off, of which the caller gets what there was and then the error; of equals, the
+//     latest is.
 //
-// An answer that is too long to keep is passed through too, if no other attempt runs,
+// So it is if the deadline of the caller passes while a further attempt runs: http.Client
+// alone would have returned the answer that was kept long before. A caller that cancels
+// has no use for it, and gets the cause.
+//
+// An answer that is too long or too slow to keep is passed through too, if no other attempt runs,
 // though one might have followed. If others run, it is given up for them, and if
 // they then fail without an answer, the call ends with a [StatusError] among its errors:
 // that is the only case in which a caller gets an error where http.Client alone would
-// have had a response, but for a body that breaks off while another attempt runs.
+// have had a response.
 //
 // A request that is sent once gets its answer untouched. All answers teach the limit by
 // their status, whether they are returned or not.
@@ -119,7 +130,8 @@
 // kept when PickTarget sends an attempt elsewhere. The hooks of a httptrace.ClientTrace
 // see the first attempt only: they were written for one request, and two at once
 // would run them at the same time. They may be called after RoundTrip has
-// returned, as net/http allows itself too. The response refers to the caller's request,
+// returned, as net/http allows itself too. So an error of Got1xxResponse ends the first
+// attempt alone, and another one may follow that asks nobody. The response refers to the caller's request,
 // or to a copy that the base has made and changed, as it does without a Transport.
 //
 // # Servers

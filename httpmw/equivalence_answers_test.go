@@ -22,6 +22,8 @@ var answerRows = []behaviour{
 	{name: "201 with a Location and a body", run: status(http.StatusCreated, "made")},
 	{name: "204 has no body", run: status(http.StatusNoContent, "")},
 	{name: "206 of a part", run: part},
+	{name: "204 whose handler goes on", run: flushedFirst(http.StatusNoContent)},
+	{name: "304 whose handler goes on", run: flushedFirst(http.StatusNotModified)},
 	{name: "304 has headers but no body", run: status(http.StatusNotModified, "")},
 	{name: "404 with a body", run: status(http.StatusNotFound, "not found")},
 	{name: "408 with a body", failing: true, run: status(http.StatusRequestTimeout, "too slow")},
@@ -247,5 +249,29 @@ func spoken(raw string) func(*scene) {
 	return func(s *scene) {
 		address := s.speak(func(conn net.Conn) { answer(conn, raw) })
 		s.get(s.client(), "http://"+address)
+	}
+}
+
+// flushedFirst has a handler that goes on after it has sent a status which allows no body.
+// Over HTTP/2 its stream is open then, and trailers may follow.
+func flushedFirst(code int) func(*scene) {
+	return func(s *scene) {
+		next := make(chan struct{})
+		server := s.serve(func(w http.ResponseWriter, r *http.Request) {
+			s.saw(r)
+			w.Header().Set("Trailer", "X-Sum")
+			w.WriteHeader(code)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-next:
+				w.Header().Set("X-Sum", "42")
+			case <-r.Context().Done(): // the stream was reset
+			}
+		})
+		// It is not hedged, so that there is one handler to wait for.
+		a := s.head(s.client(), s.request(http.MethodPost, server.URL, io.MultiReader(strings.NewReader("once"))))
+		s.hand(next)
+		s.body(a)
+		s.note("trailer %q", a.Trailer)
 	}
 }

@@ -88,6 +88,8 @@ var bodyRows = []behaviour{
 		})
 		s.get(s.client(), server.URL)
 	}},
+	{name: "a failed answer that breaks off", only: http1, why: "HTTP/2 resets streams", failing: true, run: spoken(
+		"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 60\r\nContent-Length: 100\r\n\r\nfirst")},
 	{name: "bytes after the end of a body", only: http1, why: "HTTP/2 frames its bodies", run: spoken(
 		"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfourteen")},
 	{name: "a server that aborts in mid-body", run: func(s *scene) {
@@ -231,6 +233,16 @@ func requestTrailers(s *scene) {
 	f.request = s.request(http.MethodPost, server.URL, f)
 	f.request.Trailer = http.Header{"X-Sum": nil}
 	s.do(c, f.request)
+
+	// Of a body that could be repeated, but for them.
+	again := s.request(http.MethodPost, server.URL, nil)
+	again.Header.Set("Idempotency-Key", "1")
+	again.Trailer, again.ContentLength = http.Header{"X-Sum": nil}, -1
+	again.GetBody = func() (io.ReadCloser, error) {
+		return io.NopCloser(&fillTrailer{Reader: strings.NewReader("content"), request: again}), nil
+	}
+	again.Body, _ = again.GetBody()
+	s.do(c, again)
 
 	// Known before the body is read, and of a body that can be repeated.
 	r := s.request(http.MethodPost, server.URL, strings.NewReader("content"))

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"testing/fstest"
+	"time"
 )
 
 const whyUpgrade = "HTTP/2 has no upgrade"
@@ -66,6 +67,34 @@ var upgradeRows = []behaviour{
 		}
 		s.note("status %d", a.StatusCode)
 		_ = conn.(*net.TCPConn).CloseWrite()
+		rest, err := io.ReadAll(conn)
+		s.note("%q, %s", rest, describe(err))
+	}},
+	{name: "an upgrade that is answered when its client has ended its half", only: http1, why: whyUpgrade, run: func(s *scene) {
+		front := s.reverse(s.serve(func(w http.ResponseWriter, _ *http.Request) {
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				s.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			_ = rw.Flush()
+			all, err := io.ReadAll(rw)
+			s.note("the server read %q, %s", all, describe(err))
+			_, _ = io.WriteString(conn, "the answer")
+		}))
+		conn := s.dial(front)
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "GET /ask HTTP/1.1\r\nHost: host.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		a, err := http.ReadResponse(bufio.NewReaderSize(oneByte{conn}, 1), nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.note("status %d", a.StatusCode)
+		_, _ = io.WriteString(conn, "the question")
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second)) // of one that hangs
 		rest, err := io.ReadAll(conn)
 		s.note("%q, %s", rest, describe(err))
 	}},

@@ -1,20 +1,17 @@
 package httpmw
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
 )
-
-// maxKept is how long the body of a failed answer may be to be kept.
-const maxKept = 64 << 10
 
 // rank orders failed answers by what they tell the caller.
 type rank uint8
 
 const (
 	noAnswer     rank = iota
+	cutShort          // its body broke off
 	ofTheWay          // a gateway has failed to reach the service, or a part of it was shut
 	ofTheService      // the service itself has failed
 )
@@ -34,16 +31,18 @@ func rankOf(status int) rank {
 // counted, which is before its function returns. One that succeeds, or whose failed
 // answer is passed through, is never counted as failed: so at most one attempt of a call
 // finds that all others have failed, and what they have kept is kept by then, since it
-// is noted under the same lock. An attempt of which the goroutine has not come as far
-// as beginLocked yet may be overlooked: those with lower numbers are not, since attempts are
+// is noted under the same lock. And at least one does, of those whose answers cannot be
+// kept, unless a better one was kept or another attempt runs: each is counted in the step
+// in which it is given up, so the last of them finds no other. An attempt of which the
+// goroutine has not come as far as beginLocked yet may be overlooked: those with lower numbers are not, since attempts are
 // launched in the order of their numbers, and one with a higher number has not been sent
 // anywhere when the answer came. It loses, like a hedge that is sent in the instant of
 // the answer.
 type progress struct {
-	begun  int8 // the highest number of an attempt that has begun
-	failed int8 // attempts that have failed
-	kept   int8 // how many answers were kept
-	best   rank // of those
+	begun  int8           // the highest number of an attempt that has begun
+	failed int8           // attempts that have failed
+	best   rank           // of the answers that were kept
+	kept   *http.Response // the latest of that rank; nil if there is none
 }
 
 // beginLocked counts an attempt that begins. c.mu must be held.
@@ -51,18 +50,28 @@ func (c *call) beginLocked(number int) {
 	c.progress.begun = max(c.progress.begun, int8(number)) // MaxAttempts is small
 }
 
-// fail counts an attempt that has failed; e is its answer, if it had one. An answer that
-// was kept is numbered.
-func (c *call) fail(e *StatusError) {
+// fail counts an attempt that has failed, and keeps its answer, of which r is the rank,
+// for the caller to have if nothing better comes.
+func (c *call) fail(r rank, answer *http.Response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.progress
 	p.failed++
-	if e != nil && e.response != nil {
-		p.kept++
-		e.order = int(p.kept)
-		p.best = max(p.best, rankOf(e.StatusCode))
+	if answer != nil && r >= p.best {
+		p.best, p.kept = r, answer
 	}
+}
+
+// kept returns the answer to return for a call that failed with err: one of the service
+// itself if there is one, else one of the way to it, else one that broke off, and of those
+// the latest. It returns nil if there is none, and if the caller has cancelled the call.
+func (c *call) kept(err error) *http.Response {
+	if err == c.ctx.Err() && err != context.DeadlineExceeded { //nolint:errorlint // Do returns it as it is
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.progress.kept
 }
 
 // isLast reports whether the answer of an attempt that has not been counted as failed is
@@ -74,27 +83,32 @@ func (c *call) isLast(status int) bool {
 	return int(c.progress.failed) == c.attempts-1 && rankOf(status) >= c.progress.best
 }
 
-// isAlone is isLast as far as the attempts are concerned that have begun.
-func (c *call) isAlone(status int) bool {
+// giveUp counts an attempt as failed whose answer cannot be kept, unless it is the best
+// that the caller can get from the attempts that have begun: it returns false then. To
+// decide and to count is one step: of two that meet here, the later one finds itself alone.
+func (c *call) giveUp(status int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.progress
-	return p.begun-p.failed == 1 && rankOf(status) >= p.best
+	if p.begun-p.failed == 1 && rankOf(status) >= p.best {
+		return false
+	}
+	p.failed++
+	return true
 }
 
 // failure decides what becomes of a failed answer, whose body is read then and closed, so
 // that the attempt can end, unless the answer is passed through: it returns nil then.
-// That is so if nothing better can follow, or if it is too long to keep while no other
-// attempt runs. The attempt is counted as failed otherwise.
-func (c *call) failure(ctx context.Context, r *http.Response) *StatusError {
+// That is so if nothing better can follow, or if it is too long or too slow to keep while no
+// other attempt runs. The attempt is counted as failed otherwise.
+func (c *call) failure(r answer, w *work) *StatusError {
 	if c.isLast(r.StatusCode) {
 		return nil
 	}
 	e := &StatusError{StatusCode: r.StatusCode, Status: r.Status}
 	e.after, e.pushed = retryAfter(r.Header)
 	if r.Body == nil || r.Body == http.NoBody {
-		e.response = r
-		c.fail(e)
+		c.fail(rankOf(r.StatusCode), r.Response)
 		return e
 	}
 	inner := r.Body
@@ -104,44 +118,42 @@ func (c *call) failure(ctx context.Context, r *http.Response) *StatusError {
 			_ = inner.Close() // also if Read panics; its error has no place
 		}
 	}()
-	var data []byte
-	data, e.err = readKept(ctx, r)
-	switch {
-	case e.err == nil:
-		r.Body = io.NopCloser(bytes.NewReader(data))
-		e.response = r
-	case ctx.Err() != nil: // nobody is left to pass it to
-	case e.err == errTooLong: //nolint:errorlint // the sentinel itself
-		passed = c.isAlone(r.StatusCode)
-		if data != nil {
-			r.Body = &refilled{ReadCloser: inner, head: data}
+	data, err := readKept(r.Response, w)
+	e.err = err
+	switch err {
+	case nil:
+		r.takeTrailers()
+		r.Body = &refilled{ReadCloser: spent{inner}, head: data, err: io.EOF}
+		c.fail(rankOf(r.StatusCode), r.Response)
+	case errTooLong, errTooSlow: // the sentinels themselves
+		if passed = !c.giveUp(r.StatusCode); passed {
+			return nil
 		}
 	default:
-		passed = c.isLast(r.StatusCode)
-		r.Body = &refilled{ReadCloser: inner, head: data, err: e.err}
+		// The caller would have had as much without us.
+		r.takeTrailers()
+		r.Body = &refilled{ReadCloser: spent{inner}, head: data, err: err}
+		c.fail(cutShort, r.Response)
 	}
-	if passed {
-		return nil
-	}
-	c.fail(e)
 	return e
 }
 
-// readKept reads the body of a failed answer. On errTooLong, and on an error of the
-// body, it returns what it has read so far.
-func readKept(ctx context.Context, r *http.Response) ([]byte, error) {
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
+// readKept reads the body of a failed answer. On an error of the body it returns what was
+// read before. On errTooLong and errTooSlow, nothing of the body of r is lost.
+func readKept(r *http.Response, w *work) ([]byte, error) {
 	if r.ContentLength > maxKept {
 		return nil, errTooLong
 	}
-	data, err := io.ReadAll(io.LimitReader(r.Body, maxKept+1))
-	if err == nil && len(data) > maxKept {
-		err = errTooLong
-	}
-	return data, err
+	k := keep(r.Body, w)
+	r.Body = k
+	return k.wait()
 }
+
+// spent is the body of an answer that was kept: it is closed already, and what it says to
+// Read from there on is what the caller is told after Close.
+type spent struct{ io.ReadCloser }
+
+func (spent) Close() error { return nil }
 
 // dispose disposes of the answer of a loser. While its context lives, reading the
 // body to its end may save the connection; after that, closing it is all there is

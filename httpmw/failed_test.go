@@ -2,12 +2,18 @@ package httpmw_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -239,6 +245,236 @@ func TestFailureWithoutSuccessorStreams(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Of several failures that are too long to keep, and come in one instant, the caller gets
+// one.
+func TestLongFailuresAtOnceGiveAnAnswer(t *testing.T) {
+	const attempts = 3
+	l := fixed(t, attempts, 0)
+	for range 300 {
+		var there sync.WaitGroup
+		there.Add(attempts)
+		base := roundTripper(func(*http.Request) (*http.Response, error) {
+			there.Done()
+			there.Wait()
+			return &http.Response{StatusCode: 503, ContentLength: 1 << 20, Body: io.NopCloser(strings.NewReader("long"))}, nil
+		})
+		tr := transport(t, base, configured(t, l, 0, func(c *hedgedlimit.Config) { c.MaxAttempts = attempts }))
+		r, err := tr.RoundTrip(get(t.Context(), t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, r)
+		settle(t, l)
+	}
+}
+
+// What another attempt would only meet again is not tried again: unless it may be sent
+// elsewhere.
+func TestHopelessRequestIsSentOnce(t *testing.T) {
+	elsewhere := httpmw.PickTarget(func(*http.Request, []*url.URL) *url.URL { return nil })
+	for name, row := range map[string]struct {
+		err    error
+		option httpmw.Option
+		sent   int
+	}{
+		"no such name":               {&net.OpError{Err: &net.DNSError{IsNotFound: true}}, nil, 1},
+		"a name server that is down": {&net.OpError{Err: &net.DNSError{IsTemporary: true}}, nil, 2},
+		"a certificate":              {&tls.CertificateVerificationError{Err: errOwn}, nil, 1},
+		"no TLS":                     {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, nil, 1},
+		"no such replica":            {&net.DNSError{IsNotFound: true}, elsewhere, 2},
+		"refused":                    {errRefused, nil, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := fixed(t, 2, 0)
+			f := &fake{scripts: []script{{err: row.err}}}
+			options := []httpmw.Option{configured(t, l, time.Hour, nil)}
+			if row.option != nil {
+				options = append(options, row.option)
+			}
+			if _, err := transport(t, f, options...).RoundTrip(get(t.Context(), t)); !errors.Is(err, row.err) || f.sent() != row.sent {
+				t.Errorf("%v after %d attempts, want %d", err, f.sent(), row.sent)
+			}
+			settle(t, l)
+		})
+	}
+}
+
+// Request.Cancel ends the call: no attempt follows one that it has ended.
+func TestRequestCancelEndsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fixed(t, 2, 0)
+		sent := 0
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
+			sent++
+			<-r.Cancel
+			return nil, errRefused
+		})
+		r := get(t.Context(), t)
+		cancel := make(chan struct{})
+		r.Cancel = cancel
+		time.AfterFunc(time.Second, func() { close(cancel) })
+		_, err := transport(t, base, configured(t, l, time.Hour, nil)).RoundTrip(r)
+		if err == nil || err.Error() != "net/http: request canceled" || sent != 1 {
+			t.Errorf("%v after %d attempts", err, sent)
+		}
+		synctest.Wait()
+		probe(t, l)
+	})
+}
+
+// stalling is a body that gives its parts one after the other, each after a time, or ends
+// when it is closed.
+type stalling struct {
+	every  time.Duration
+	parts  []string
+	closed chan struct{}
+}
+
+func (b *stalling) Read(p []byte) (int, error) {
+	select {
+	case <-time.After(b.every):
+	case <-b.closed:
+		return 0, net.ErrClosed
+	}
+	if len(b.parts) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, b.parts[0])
+	b.parts = b.parts[1:]
+	return n, nil
+}
+
+func (b *stalling) Close() error { close(b.closed); return nil }
+
+// A failed answer whose body does not come to its end soon holds nobody up: it is passed
+// on if its attempt is alone, with all that was read of it, and given up else. Its permit
+// is out until its end.
+func TestSlowBodyOfAFailureHoldsNobodyUp(t *testing.T) {
+	parts := []string{"one ", "two ", "three"}
+	for name, row := range map[string]struct {
+		every  time.Duration // between the parts of the first attempt's body
+		delay  time.Duration // of the hedge, which has a good answer after 40 ms
+		status int
+		after  time.Duration
+		held   int // in flight then, the answer's own included
+		sent   int32
+	}{
+		"soon enough":      {20 * ms, time.Hour, 200, 120 * ms, 0, 2},
+		"trickles, alone":  {70 * ms, time.Hour, 503, 100 * ms, 1, 1},
+		"stalls, alone":    {time.Minute, time.Hour, 503, 100 * ms, 1, 1},
+		"trickles, hedged": {70 * ms, 90 * ms, 200, 130 * ms, 0, 2},
+		"stalls, hedged":   {time.Minute, 90 * ms, 200, 130 * ms, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := fixed(t, 2, 0)
+				var sent atomic.Int32
+				base := roundTripper(func(*http.Request) (*http.Response, error) {
+					if sent.Add(1) == 1 {
+						return &http.Response{StatusCode: 503, ContentLength: -1, Body: &stalling{row.every, parts, make(chan struct{})}}, nil
+					}
+					time.Sleep(40 * ms)
+					return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+				})
+				began := time.Now()
+				r, err := transport(t, base, configured(t, l, row.delay, nil)).RoundTrip(get(t.Context(), t))
+				if err != nil || r.StatusCode != row.status || time.Since(began) != row.after || sent.Load() != row.sent {
+					t.Fatalf("%+v, %v, after %v and %d attempts", r, err, time.Since(began), sent.Load())
+				}
+				synctest.Wait()
+				if l.InFlight() != row.held {
+					t.Errorf("in flight: %d, want %d", l.InFlight(), row.held)
+				}
+				if row.status == 503 {
+					if body, at := read(t, r), 4*row.every; body != "one two three" || time.Since(began) != at {
+						t.Errorf("%q after %v, want all after %v", body, time.Since(began), at)
+					}
+				}
+				synctest.Wait()
+				probe(t, l)
+			})
+		})
+	}
+}
+
+// The body of a slow failure may be closed while it stalls, also while it is being read.
+func TestSlowBodyOfAFailureCanBeClosed(t *testing.T) {
+	for _, reading := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := fixed(t, 1, 0)
+			base := roundTripper(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 503, ContentLength: -1, Body: &stalling{time.Hour, nil, make(chan struct{})}}, nil
+			})
+			r, err := transport(t, base, configured(t, l, time.Hour, nil)).RoundTrip(get(t.Context(), t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			over := make(chan error, 1)
+			if reading {
+				go func() { _, err := r.Body.Read(make([]byte, 1)); over <- err }()
+				synctest.Wait()
+			}
+			_ = r.Body.Close()
+			if !reading {
+				_, err := r.Body.Read(make([]byte, 1))
+				over <- err
+			}
+			if err := <-over; err != http.ErrBodyReadAfterClose { //nolint:errorlint // the error itself
+				t.Errorf("Read returned %v", err)
+			}
+			synctest.Wait()
+			probe(t, l)
+		})
+	}
+}
+
+// The answer that was kept is the caller's if its deadline ends the call while a further
+// attempt runs; without us it would have had it at once. A caller that cancels gets the
+// cause.
+func TestKeptAnswerOutlivesTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := fixed(t, 2, 0)
+		tr := transport(t, &fake{scripts: []script{{status: 503, body: "busy"}, {headers: time.Hour}}}, configured(t, l, time.Minute, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r, err := tr.RoundTrip(get(ctx, t))
+		if err != nil || r.StatusCode != 503 || read(t, r) != "busy" {
+			t.Errorf("at the deadline: response %v, error %v, want the 503", r, err)
+		}
+		synctest.Wait()
+		probe(t, l)
+
+		tr = transport(t, &fake{scripts: []script{{status: 503, body: "busy"}, {headers: time.Hour}}}, configured(t, l, time.Minute, nil))
+		canceled, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { leave(errOwn) })
+		if r, err := tr.RoundTrip(get(canceled, t)); r != nil || err != errOwn { //nolint:errorlint // the cause itself
+			t.Errorf("cancelled: response %v, error %v, want the cause", r, err)
+		}
+		synctest.Wait()
+		probe(t, l)
+	})
+}
+
+// After Close, the body of an answer that was kept says what the base's would.
+func TestKeptBodyIsClosed(t *testing.T) {
+	for _, after := range []int{0, 2} {
+		base := roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"60"}}, Body: &slowBody{rest: strings.NewReader("busy"),
+				answer: &http.Response{Trailer: http.Header{}}, ctx: t.Context()}}, nil
+		})
+		r, err := transport(t, base, configured(t, fixed(t, 1, 0), time.Hour, nil)).RoundTrip(get(t.Context(), t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := make([]byte, after)
+		_, _ = io.ReadFull(r.Body, p)
+		_ = r.Body.Close()
+		if n, err := r.Body.Read(make([]byte, 1)); n != 0 || err != http.ErrBodyReadAfterClose { //nolint:errorlint // unchanged
+			t.Errorf("after %d bytes and Close: %d bytes and %v", after, n, err)
+		}
 	}
 }
 

@@ -20,8 +20,11 @@ const (
 // what it has read back in front. It returns an error if the body failed before; its
 // reader will be told the same.
 func awaitFirstByte(r *http.Response, method string) error {
-	if bodiless(r, method) || r.StatusCode == http.StatusSwitchingProtocols {
+	switch {
+	case bodiless(r, method):
 		return nil
+	case r.StatusCode == http.StatusSwitchingProtocols, r.StatusCode == http.StatusNoContent, r.StatusCode == http.StatusNotModified:
+		return nil // There is no first byte to come, though there may be an end.
 	}
 	inner := r.Body
 	returned := false

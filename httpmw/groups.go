@@ -88,10 +88,11 @@ type groups struct {
 	// Guarded by mu.
 
 	byName     map[string]*group
-	recent     *list.List // of *group, the one used last at the front
-	overflowed uint64     // calls that overflow served
-	dropped    uint64     // groups dropped for newcomers
-	closed     bool       // never becomes false again
+	recent     *list.List    // of *group, the one used last at the front
+	looked     *list.Element // where idleLocked has stopped; nil for the back of recent
+	overflowed uint64        // calls that overflow served
+	dropped    uint64        // groups dropped for newcomers
+	closed     bool          // never becomes false again
 }
 
 func newGroups(o *options) (*groups, error) {
@@ -206,14 +207,25 @@ func (g *groups) find(name string, fresh *group) (*group, error) {
 	if found == nil {
 		found = g.byName[name]
 	}
+	var idle *group
+	full := len(g.byName) >= g.max
+	if found == nil && full {
+		idle = g.idleLocked()
+	}
 	switch {
 	case found != nil:
-	case len(g.byName) >= g.max && !g.makeRoomLocked(fresh != nil):
+	case full && idle == nil:
 		g.overflowed++
 		found = g.overflow
 	case fresh == nil:
+		if full {
+			idle.reopen() // to be found again when fresh is there
+		}
 		return nil, nil
 	default:
+		if full {
+			g.dropLocked(idle)
+		}
 		fresh.element = g.recent.PushFront(fresh)
 		g.byName[name] = fresh
 		found = fresh
@@ -228,29 +240,63 @@ func (g *groups) find(name string, fresh *group) (*group, error) {
 	return found, nil
 }
 
-// makeRoomLocked reports whether there is an idle group to make room for another, and if
-// drop is set forgets the one that was used least lately. g.mu must be held.
-func (g *groups) makeRoomLocked(drop bool) bool {
-	for e := g.recent.Back(); e != nil; e = e.Prev() {
-		x := e.Value.(*group)
-		if !x.calls.CompareAndSwap(0, math.MinInt64) {
-			continue
+// maxLooks bounds how many groups a newcomer looks at, under the lock of all, from the back
+// of the list, and again from where the last one has stopped.
+const maxLooks = 8
+
+// idleLocked returns an idle group that it has shut, or nil if it has seen none: it looks at
+// those that were used least lately, and then at some more, not the same ones in each call.
+// So it costs the same however many groups there are, and of them an idle one is found sooner
+// or later, be those at the back busy for ever. g.mu must be held.
+func (g *groups) idleLocked() *group {
+	e := g.recent.Back()
+	for n := 0; e != nil && n < maxLooks; n++ {
+		if x := e.Value.(*group); x.shut() {
+			return x
 		}
-		// No call can enter from here on, and without one nobody can take a permit,
-		// only give one back.
-		idle := x.hedger.Limiter().InFlight() == 0
-		if idle && drop {
-			g.recent.Remove(x.element)
-			delete(g.byName, x.name)
-			g.dropped++
-			return true
-		}
-		x.calls.Store(0) // it stays; who has tried to enter meanwhile waits for mu
-		if idle {
-			return true
-		}
+		e = e.Prev()
 	}
+	if e == nil {
+		return nil
+	}
+	for range maxLooks {
+		if g.looked == nil {
+			g.looked = e
+		}
+		if x := g.looked.Value.(*group); x.shut() {
+			return x // which the same call will look at again
+		}
+		g.looked = g.looked.Prev()
+	}
+	return nil
+}
+
+// shut lets no call into a group that is idle, and reports whether it is. groups.mu must be
+// held.
+func (x *group) shut() bool {
+	if !x.calls.CompareAndSwap(0, math.MinInt64) {
+		return false
+	}
+	// No call can enter from here on, and without one nobody can take a permit, only
+	// give one back.
+	if x.hedger.Limiter().InFlight() == 0 {
+		return true
+	}
+	x.reopen()
 	return false
+}
+
+// reopen undoes shut. Who has tried to enter meanwhile waits for groups.mu.
+func (x *group) reopen() { x.calls.Store(0) }
+
+// dropLocked forgets a group that was shut. g.mu must be held.
+func (g *groups) dropLocked(x *group) {
+	if g.looked == x.element {
+		g.looked = nil
+	}
+	g.recent.Remove(x.element)
+	delete(g.byName, x.name)
+	g.dropped++
 }
 
 // snapshot returns the groups, the one used last first, and the counts.

@@ -96,6 +96,48 @@ func TestHosts(t *testing.T) {
 	})
 }
 
+// A newcomer looks at a few hosts only, but an idle one among many busy ones is found,
+// wherever it is.
+func TestIdleHostIsFoundAmongBusyOnes(t *testing.T) {
+	const hosts = 100
+	for _, idle := range []int{0, 1, 50, hosts - 1} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := transport(t, &fake{scripts: []script{{body: "body"}}}, httpmw.MaxHosts(hosts))
+			send := func(host string) *http.Response {
+				r := get(t.Context(), t)
+				r.URL.Host = host
+				answer, err := tr.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return answer
+			}
+			var open []*http.Response
+			for i := range hosts {
+				open = append(open, send(fmt.Sprint(i, ".test")))
+			}
+			_ = open[idle].Body.Close()
+			newcomers := 0
+			for tr.Stats().DroppedHosts == 0 && newcomers < hosts {
+				newcomers++
+				read(t, send(fmt.Sprint("new", newcomers, ".test")))
+				synctest.Wait()
+			}
+			if newcomers > hosts/8+1 {
+				t.Errorf("host %d was found by newcomer %d", idle, newcomers)
+			}
+			for _, h := range tr.Stats().Hosts {
+				if h.Host == fmt.Sprint(idle, ".test") {
+					t.Error("another one was dropped")
+				}
+			}
+			for _, r := range open {
+				_ = r.Body.Close()
+			}
+		})
+	}
+}
+
 // The counts of a host add up when it is at rest.
 //
 // Field case B62.

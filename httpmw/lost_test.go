@@ -1,6 +1,7 @@
 package httpmw_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -73,6 +74,37 @@ func TestLostBodiesAreReported(t *testing.T) {
 		t.Errorf("reported %q, want %q", lost, want)
 	}
 	probe(t, l)
+}
+
+// Close closes what is lost while it waits: nobody else comes by who would.
+func TestCloseEndsBodiesThatAreLostMeanwhile(t *testing.T) {
+	l := fixed(t, 1, 0)
+	base := roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Body: &counting{Reader: strings.NewReader("x")}}, nil
+	})
+	tr := transport(t, base, configured(t, l, time.Hour, nil))
+	func() {
+		if _, err := tr.RoundTrip(get(t.Context(), t)); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	closed := make(chan error)
+	go func() { closed <- tr.Close(ctx) }()
+	collect := time.NewTicker(10 * ms)
+	defer collect.Stop()
+	for {
+		select {
+		case err := <-closed:
+			if err != nil || l.InFlight() != 0 {
+				t.Errorf("error %v, in flight %d", err, l.InFlight())
+			}
+			return
+		case <-collect.C:
+			runtime.GC()
+		}
+	}
 }
 
 // net/http refers to its responses while their bodies have not ended. A body that the

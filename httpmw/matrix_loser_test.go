@@ -47,7 +47,7 @@ func (b *openBody) Close() error {
 // goroutine nor a connection under way is left; the bubble could not be left otherwise.
 // The caller waits for none of it.
 func TestLoserEndsInEveryState(t *testing.T) {
-	const bound = 100 * ms
+	const bound = 80 * ms // it ends before the time in which a failed answer is read
 	// The loser's handler, its base if it is not like the winner's, and whether it has
 	// a result in the end, which is the end of a linger too.
 	type state struct {

@@ -126,7 +126,8 @@ type optionFunc func(*options)
 func (f optionFunc) apply(o *options) { f(o) }
 
 // WithHedger sends all requests through one hedger, and so one limiter, one delay
-// and one budget, whatever their host. The hedger stays its owner's: Close of the
+// and one budget, whatever their host. Its Config is used as it is, without the defaults
+// that WithConfig lists. The hedger stays its owner's: Close of the
 // Transport does not close its limiter. Use it if the requests share a bottleneck
 // that is not their host.
 func WithHedger(h *hedgedlimit.Hedger) Option {
@@ -141,7 +142,11 @@ func WithHedger(h *hedgedlimit.Hedger) Option {
 //     HTTP/2 or above, losers are cancelled. Else they are drained, for as long as the
 //     call's hedge delay was, 100 ms if it had none, and 1 s at most.
 //   - Pushback reads Retry-After; see MaxRetryAfter. What replaces it may ask
-//     StatusError.RetryAfter.
+//     StatusError.RetryAfter. It also sends nothing further after an error that is told by
+//     its type to come again: a name that does not exist, a certificate that is refused, an
+//     answer that is not TLS, and Request.Cancel. With PickTarget, only the last counts. An
+//     attempt that runs goes on. Other errors that cannot be mended, such as a scheme that
+//     the base does not know, have no type of their own, and cost a retry.
 //   - Limiter is nil, which here means a limiter with the name of the host that
 //     lets 64 requests wait, and each of them for 100 ms at most. A client should
 //     rather be refused than wait longer than a hedge would have taken.
@@ -160,7 +165,8 @@ func WithConfig(f func(host string, config *hedgedlimit.Config) error) Option {
 // MaxHosts bounds for how many hosts, or strings of LimitBy, a hedger is kept; it is 256 by default. When
 // there is no room, the host that was used least lately among the idle ones is
 // dropped, and what was learnt about it is lost. A host with a permit out is never
-// dropped: if all are busy, newcomers share one hedger until there is room.
+// dropped: if all are busy, newcomers share one hedger until there is room. They look at a
+// few hosts each, so where nearly all are busy it may take some of them to find the room.
 func MaxHosts(n int) Option {
 	return optionFunc(func(o *options) { o.maxHosts, o.hostsSet = n, true })
 }
@@ -182,7 +188,8 @@ func PickTarget(pick func(request *http.Request, tried []*url.URL) *url.URL) Opt
 
 // Hedgeable decides which requests may be sent more than once, in the place of
 // Idempotent. It is not asked about those that never are: CONNECT, protocol
-// upgrades, Expect: 100-continue, and bodies without GetBody. It runs in the
+// upgrades, Expect: 100-continue, bodies without GetBody, and bodies with trailers, which
+// are set while a body is read, and could be those of one attempt only. It runs in the
 // goroutine of the caller and must not change the request.
 func Hedgeable(f func(*http.Request) bool) Option {
 	return optionFunc(func(o *options) { o.hedgeable = f })
@@ -236,7 +243,7 @@ const (
 
 // DelayFrom says when an attempt has answered; it is Headers by default. The hedge delay
 // runs until then, the latency that limit and delay learn ends there, and who is there
-// first wins.
+// first wins. It applies to every request that could be repeated, be it hedged or not.
 //
 // FirstByte is for servers that send headers at once and think then, such as event streams
 // and the inference of models. RoundTrip then returns as late as the first byte, or the
@@ -312,7 +319,10 @@ func repeatable(r *http.Request) bool {
 	case r.Header.Get("Upgrade") != "" || r.Header.Get("Expect") != "":
 		return false
 	}
-	return r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
+	if r.Body == nil || r.Body == http.NoBody {
+		return true
+	}
+	return r.GetBody != nil && r.Trailer == nil // which the caller may fill in while the one body is read
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -229,6 +230,53 @@ func TestForgottenBodyIsClosed(t *testing.T) {
 				}
 				_ = last.Close()
 				_ = first.Close()
+				synctest.Wait()
+				bodies.check(t, 2)
+				probe(t, l)
+			})
+		})
+	}
+}
+
+// Who has returned an error sends nothing more: a body of which it has not read is closed,
+// the last one too, and one that it has begun to read goes on holding the permit.
+func TestUnreadBodyIsClosedAfterAnError(t *testing.T) {
+	for name, row := range map[string]struct {
+		reads bool // the base reads of the last body
+		held  int  // in flight when the error was returned
+	}{
+		"unread":  {false, 0},
+		"read of": {true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := fixed(t, 1, 0)
+				var last io.ReadCloser
+				base := roundTripper(func(r *http.Request) (*http.Response, error) { // as net/http after two streams that were refused
+					_, _ = io.Copy(io.Discard, r.Body)
+					_ = r.Body.Close()
+					last, _ = r.GetBody()
+					if row.reads {
+						_, _ = last.Read(make([]byte, 1))
+					}
+					<-r.Context().Done() // while it waits before it tries again
+					return nil, r.Context().Err()
+				})
+				tr := transport(t, base, httpmw.WithHedger(hedged(t, l, time.Hour, hedgedlimit.Cancel())))
+				bodies := &readers{content: []byte("content")}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				r := request(t, http.MethodPost, "http://host.test/", nil).WithContext(ctx)
+				r.GetBody = bodies.open
+				r.Body, _ = bodies.open()
+				if _, err := tr.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if l.InFlight() != row.held {
+					t.Errorf("in flight after the error: %d, want %d", l.InFlight(), row.held)
+				}
+				_ = last.Close()
 				synctest.Wait()
 				bodies.check(t, 2)
 				probe(t, l)

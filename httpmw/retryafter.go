@@ -1,7 +1,9 @@
 package httpmw
 
 import (
+	"crypto/tls"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -52,8 +54,14 @@ func parseSeconds(s string) (time.Duration, bool) {
 
 // pushback is the default of hedgedlimit.Config.Pushback: the Retry-After of a failed
 // answer. One that is longer than MaxRetryAfter, or cannot be read, means that no further
-// attempt is sent.
+// attempt is sent, and so does an error that another attempt would only have again.
+//
+// That is no verdict of hedgedlimit.Fatal, which would end an attempt that runs: one of
+// which the connection stood before the other side changed may yet answer.
 func (o *options) pushback(err error) (time.Duration, bool) {
+	if errors.Is(err, errCanceled) || o.pick == nil && hopeless(err) {
+		return -1, true
+	}
 	var e *StatusError
 	if !errors.As(err, &e) {
 		return 0, false
@@ -63,4 +71,13 @@ func (o *options) pushback(err error) (time.Duration, bool) {
 		return -1, true
 	}
 	return after, ok
+}
+
+// hopeless reports whether an error says of a request that it cannot be sent to its target
+// at all, as far as types tell: net/http has none for a request that it finds malformed.
+func hopeless(err error) bool {
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	return errors.As(err, &name) && name.IsNotFound || errors.As(err, &certificate) || errors.As(err, &record)
 }

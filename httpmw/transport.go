@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/limiter"
@@ -24,7 +25,9 @@ type Transport struct {
 
 // NewTransport returns a Transport that sends its requests through base, which is
 // used as it is and never changed. Without options, each host has its own limiter
-// and hedger with their defaults. On a nil base and a bad option it returns nil
+// and hedger with their defaults: a request that may be sent again is hedged if its answer
+// takes long, and retried at once if it fails. Users with a retry layer of their own set
+// MaxAttempts to 1 by WithConfig. On a nil base and a bad option it returns nil
 // and an error that names it.
 func NewTransport(base http.RoundTripper, opts ...Option) (*Transport, error) {
 	if isNil(base) {
@@ -88,7 +91,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.retries = c.attempts > 1
 	r, err := hedgedlimit.Do(c.ctx, g.hedger, c.attempt, t.discard, key)
 	if err != nil {
-		if kept := keptAnswer(err); kept != nil {
+		if kept := c.kept(err); kept != nil {
 			return kept, nil
 		}
 		return nil, plainError(c.ctx, err)
@@ -106,7 +109,7 @@ func (t *Transport) CloseIdleConnections() {
 
 // Close lets no request through any more, wakes those that wait for a permit with
 // limiter.ErrClosed, and waits until the work of all attempts has ended, losers
-// and response bodies included. It returns nil then, or ctx.Err() if ctx ends
+// and response bodies included; bodies that are lost meanwhile are closed. It returns nil then, or ctx.Err() if ctx ends
 // before; the Transport stays closed, and Close may be called again to go on
 // waiting. It does not close the base, nor the limiter of a hedger that was given
 // by WithHedger, and so waits for no attempt of that one.
@@ -126,11 +129,29 @@ func (t *Transport) Close(ctx context.Context) error {
 		_ = h.hedger.Limiter().Close(ended) // asked again below
 	}
 	for _, h := range all {
-		if err := h.hedger.Limiter().Close(ctx); err != nil {
+		if err := t.await(ctx, h.hedger.Limiter()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sweepEvery is how long Close waits before it looks for lost bodies again: nobody else
+// uses the Transport any more who would, and who finds them must not wake it; see
+// lostBodies.
+const sweepEvery = 100 * time.Millisecond
+
+// await waits until nothing of a limiter that was shut is in flight any more.
+func (t *Transport) await(ctx context.Context, l *limiter.Limiter) error {
+	for {
+		step, cancel := context.WithTimeout(ctx, sweepEvery)
+		err := l.Close(step)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		t.lost.sweep()
+	}
 }
 
 // HostStats is a snapshot of what is kept for one host, or for one string of LimitBy.

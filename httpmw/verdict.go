@@ -16,8 +16,11 @@ import (
 // http.RoundTripper.
 var errNilResponse = errors.New("httpmw: the base RoundTripper returned neither a response nor an error")
 
-// errTooLong says that a failed answer was not kept.
-var errTooLong = fmt.Errorf("the body is longer than %d bytes", maxKept)
+// These say that a failed answer was not kept.
+var (
+	errTooLong = fmt.Errorf("not kept, since its body is longer than %d bytes", maxKept)
+	errTooSlow = fmt.Errorf("not kept, since its body takes longer than %v", keepTime)
+)
 
 // failure reports whether another attempt may do better than an answer with this
 // status. The other 4xx are about the request, which will not change.
@@ -46,18 +49,13 @@ func outcome(status int) permit.Outcome {
 // another attempt might have done better. The Classify functions of a
 // hedgedlimit.Config and a limiter.Config see it, and so does its Pushback. A caller of
 // the Transport sees it only if its attempt ran beside others, its answer was longer
-// than 64 KiB or broke off, and the others then failed without an answer to return.
+// than 64 KiB or took longer than 100 ms to come, and the others then failed without an answer to return.
 type StatusError struct {
 	// StatusCode and Status are those of the answer.
 	StatusCode int
 	Status     string
 
-	// response is the answer, its body in memory; nil if it was not kept, and err
-	// is why. Invariant: exactly one of the two is nil.
-	response *http.Response
-	err      error
-
-	order  int           // of the answers that a call has kept, from 1; 0 if it was not kept
+	err    error         // why it was not kept, or what its body broke off with; or nil
 	after  time.Duration // Retry-After; see there
 	pushed bool          // there was one
 }
@@ -67,10 +65,10 @@ type StatusError struct {
 // date of the past; a date is taken relative to the Date of the answer.
 func (e *StatusError) RetryAfter() (after time.Duration, ok bool) { return e.after, e.pushed }
 
-// Error tells the status, and why the answer is not returned.
+// Error tells the status, and what was wrong with the body if something was.
 func (e *StatusError) Error() string {
 	if e.err != nil {
-		return "httpmw: answered with " + e.status() + ", not kept: " + e.err.Error()
+		return "httpmw: answered with " + e.status() + ": " + e.err.Error()
 	}
 	return "httpmw: answered with " + e.status()
 }
@@ -87,33 +85,6 @@ func (e *StatusError) status() string {
 
 // Outcome says what the answer teaches the limit; limiter.DefaultClassify asks.
 func (e *StatusError) Outcome() permit.Outcome { return outcome(e.StatusCode) }
-
-// keptAnswer finds the answer to return for a call that failed with err: one of the
-// service itself if there is one, else one of the way to it, and of those the latest. It
-// returns nil if there is none.
-func keptAnswer(err error) *http.Response {
-	var best *StatusError
-	see := func(err error) {
-		e, ok := err.(*StatusError) //nolint:errorlint // attempts return it as it is
-		if !ok || e.response == nil {
-			return
-		}
-		if best == nil || rankOf(e.StatusCode) > rankOf(best.StatusCode) ||
-			rankOf(e.StatusCode) == rankOf(best.StatusCode) && e.order > best.order {
-			best = e
-		}
-	}
-	see(err)
-	if all, ok := err.(*hedgedlimit.AttemptsError); ok { //nolint:errorlint // Do returns it as it is
-		for _, err := range all.Unwrap() {
-			see(err)
-		}
-	}
-	if best == nil {
-		return nil
-	}
-	return best.response
-}
 
 // plainError returns the error that http.Client is to see for a call that failed with
 // err.

@@ -5,7 +5,11 @@ package main
 var deafFaults = []fault{
 	{
 		name: "an empty body of HTTP/2 must be closed", law: "bodies", file: "httpmw/body.go",
-		old: "	return r.ContentLength == 0 && reflect.TypeOf(r.Body).Size() == 0\n", new: "	return reflect.TypeOf(r.Body) == nil\n",
+		old: "		return reflect.TypeOf(r.Body).Size() == 0\n", new: "		return reflect.TypeOf(r.Body) == nil\n",
+	},
+	{
+		name: "a 204 ends when its headers are there", law: "L2", file: "httpmw/body.go",
+		old: "		return reflect.TypeOf(r.Body).Size() == 0\n", new: "		return reflect.TypeOf(r.Body) != nil\n",
 	},
 	{
 		name: "a drained loser is cancelled, and the server works on", law: "Drain", file: "hedgedlimit/losers.go",

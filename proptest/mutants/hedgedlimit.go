@@ -9,8 +9,8 @@ var hedgedlimitFaults = []fault{
 	},
 	{
 		name: "cancelling a loser releases its permit", law: "L2", file: "hedgedlimit/losers.go",
-		old: "	c.hedger.guard(func() { t.cancel(ErrLost) })\n",
-		new: "	t.permit.Release(permit.Canceled)\n	c.hedger.guard(func() { t.cancel(ErrLost) })\n",
+		old: "	c.hedger.guard(func() { t.cancel(cause) })\n",
+		new: "	t.permit.Release(permit.Canceled)\n	c.hedger.guard(func() { t.cancel(cause) })\n",
 	},
 	{
 		name: "the permit comes back before the result is discarded", law: "L1", file: "hedgedlimit/attempt.go",
@@ -45,12 +45,8 @@ var hedgedlimitFaults = []fault{
 		old: "	if before != now && ", new: "	if ",
 	},
 	{
-		name: "a detached context ends with the caller's", law: "L13", file: "hedgedlimit/context.go",
-		old: "func (d *detached) Done() <-chan struct{} { return nil }", new: "func (d *detached) Done() <-chan struct{} { return d.Context.Done() }",
-	},
-	{
 		name: "an attempt is not told of the caller's cancellation", law: "L13", file: "hedgedlimit/context.go",
-		old: "	if parent.Done() == nil {\n", new: "	if true {\n",
+		old: "	r.stop = context.AfterFunc(r.Context, f)\n", new: "	r.stop = func() bool { return true }\n",
 	},
 	{
 		name: "a failed attempt keeps its permit", law: "L1", file: "hedgedlimit/attempt.go",
@@ -77,23 +73,29 @@ var hedgedlimitFaults = []fault{
 	// Losers.
 	{
 		name: "a loser is not cancelled", law: "losers", file: "hedgedlimit/losers.go",
-		old: "	default:\n		t.stop()\n	}\n", new: "	default:\n	}\n",
+		old: "	default:\n		t.stop(ErrLost)\n	}\n", new: "	default:\n	}\n",
 	},
 	{
 		name: "draining has no bound", law: "losers", file: "hedgedlimit/losers.go",
-		old: "		t.timer = time.AfterFunc(policy.bound, t.drained)\n", new: "		c.refs.Add(-1)\n",
+		old: "		t.timer = time.AfterFunc(bound, t.drained)\n", new: "		c.refs.Add(-1)\n",
 	},
 	{
 		name: "the caller's later cancellation reaches a loser that drains", law: "losers", file: "hedgedlimit/losers.go",
 		old: "		c.hedger.guard(func() { t.detach() }) // as in end\n", new: "",
 	},
 	{
-		name: "the caller's deadline does not bound a loser that drains", law: "L13", file: "hedgedlimit/context.go",
-		old: "		t.ctx = timed\n", new: "		_ = timed\n",
+		name: "a loser that drains outlives the caller's deadline", law: "Drain", file: "hedgedlimit/losers.go",
+		old: "			bound = min(bound, deadline.Sub(now))\n", new: "			_ = deadline\n",
+	},
+	{
+		name: "an attempt that may drain loses the cause of the caller", law: "L13", file: "hedgedlimit/context.go",
+		old: "	r := &relay{Context: parent}\n	t.ctx, t.cancel = context.WithCancelCause(r)\n	t.detach = r.stop\n",
+		new: "	r := &relay{Context: parent}\n	t.ctx, t.cancel = context.WithCancelCause(r)\n	t.detach = r.stop\n	if at, ok := parent.Deadline(); ok {\n		t.ctx, _ = context.WithDeadline(t.ctx, at.Add(-1))\n	}\n",
 	},
 	{
 		name: "an attempt sees the caller's deadline pass as a cancellation", law: "L13", file: "hedgedlimit/context.go",
-		old: "			return // The attempt's own timer says so", new: "			// The attempt's own timer says so",
+		old: "	r := &relay{Context: parent}\n	t.ctx, t.cancel = context.WithCancelCause(r)\n	t.detach = r.stop\n",
+		new: "	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(parent))\n	t.detach = context.AfterFunc(parent, func() { t.cancel(context.Cause(parent)) })\n",
 	},
 	{
 		name: "the winner's context ends with the call", law: "L13", file: "hedgedlimit/losers.go",

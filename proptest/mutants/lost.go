@@ -15,7 +15,7 @@ var lostBodyFaults = []fault{
 		old: "	l.watches.Put(w)\n", new: "",
 	},
 	{
-		name: "the base's response refers to the wrapper", law: "L2", file: "httpmw/body.go",
+		name: "the base's response refers to the wrapper", law: "L2", file: "httpmw/attempt.go",
 		old: "	shown := new(http.Response)\n	*shown = *r\n", new: "	shown := r\n",
 	},
 	{
@@ -27,6 +27,15 @@ var lostBodyFaults = []fault{
 		old: "		if !b.ended.Load() && !b.read.Load() {\n", new: "		if !b.ended.Load() {\n",
 	},
 	{
+		name: "Close waits for a body that is lost", law: "lost", file: "httpmw/transport.go",
+		old: "		if err == nil || ctx.Err() != nil {\n			return err\n		}\n		t.lost.sweep()\n",
+		new: "		if err == nil || ctx.Err() != nil {\n			return err\n		}\n",
+	},
+	{
+		name: "the last body is forgotten by an error", law: "L2", file: "httpmw/attempt.go",
+		old: "		w.requests.closeUnread()\n", new: "",
+	},
+	{
 		name: "a body that was given last counts as forgotten", law: "L1", file: "httpmw/body_request.go",
 		old: "q.list[:len(q.list)-1]", new: "q.list",
 	},
@@ -35,7 +44,19 @@ var lostBodyFaults = []fault{
 		old: "	if int32(len(found)) != parts {\n", new: "	if false {\n",
 	},
 	{
-		name: "the trailers stay in the base's response", law: "contract", file: "httpmw/body.go",
-		old: "		r.shown.Trailer = r.answer.Trailer\n", new: "",
+		name: "the trailers stay in the base's response", law: "contract", file: "httpmw/attempt.go",
+		old: "		a.Trailer = a.base.Trailer\n", new: "",
+	},
+	{
+		name: "trailers come only with a good end", law: "contract", file: "httpmw/body.go",
+		old: "	if err != nil && r.end() {\n", new: "	if err != nil && r.end() && err == io.EOF {\n",
+	},
+	{
+		name: "an answer that was kept has no trailers", law: "contract", file: "httpmw/failed.go",
+		old: "	case nil:\n		r.takeTrailers()\n", new: "	case nil:\n",
+	},
+	{
+		name: "trailers that came with the first bytes are lost", law: "contract", file: "httpmw/attempt.go",
+		old: "		r.takeTrailers()\n", new: "",
 	},
 }
