@@ -3,7 +3,9 @@
 //
 // The package itself is empty; choose by what you wrap:
 //
-//   - httpmw for an outgoing http.Client: limited and hedged by one line;
+//   - httpmw for an outgoing http.Client: limited and hedged by one line; and for a server
+//     whose handlers are to be limited;
+//   - grpcmw for the same with gRPC, by the service configs of gRFC A6;
 //   - hedgedlimit for any other call that may be sent twice;
 //   - limiter for a worker pool or a call that is only to be limited;
 //   - permit and gradient for the ledger and the limit algorithms alone;

@@ -21,7 +21,7 @@
 //			"timeout": "2s",
 //			"retryPolicy": {
 //				"maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2,
-//				"retryableStatusCodes": ["UNAVAILABLE"]
+//				"retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]
 //			}
 //		}, {
 //			"name": [{"service": "shop.Stock", "method": "ListWarehouses"}],
@@ -153,13 +153,16 @@
 // A deadline that cannot be met is refused at once. Hedges and retries that say so by
 // grpc-previous-rpc-attempts, as gRPC's own do, are refused first: they never wait, leave
 // the limiter's reserve to others, and are a share of all calls at most while half of the
-// permits are in use ([MaxExtra]).
+// permits are in use ([MaxExtra]). Their status is UNAVAILABLE then. A client goes on after a
+// refusal only if its service config names the code: without UNAVAILABLE among the
+// nonFatalStatusCodes a refused hedge ends the call whose first attempt is being served, and
+// without RESOURCE_EXHAUSTED among the retryableStatusCodes a refused call is not retried.
 //
 // By what a handler does the limit learns as follows; [Report] overrides it.
 //
 //	it returns, with or without an error               Success
 //	its error is RESOURCE_EXHAUSTED or UNAVAILABLE     Ignored
-//	a deadline passes that the server has set          Expired
+//	a deadline passes that an interceptor outside set  Expired
 //	the client leaves, or its own deadline passes      Canceled
 //	a panic, runtime.Goexit                            Ignored
 //	the method streams, in either direction            Ignored
@@ -173,6 +176,7 @@
 // see is in [Refusals] too, and tells the reasons apart:
 //
 //	no room, no time to wait            RESOURCE_EXHAUSTED, limiter.ErrLimitExceeded
+//	no hedge or retry now               UNAVAILABLE, limiter.ErrLimitExceeded
 //	the client has left in the queue    CANCELLED, context.Canceled
 //	the deadline passed in the queue    DEADLINE_EXCEEDED, context.DeadlineExceeded
 //	the Server is closed                UNAVAILABLE, limiter.ErrClosed

@@ -65,8 +65,8 @@ func (s *Server) ServerOptions() []grpc.ServerOption {
 //
 // The permit is released when the handler has returned, also by a panic, whose value goes
 // on unchanged, or by runtime.Goexit, and never before. What it costs is in
-// BenchmarkServer: without AcceptReports it allocates nothing for a first attempt, nor for
-// its refusal.
+// BenchmarkServer: without AcceptReports it allocates nothing for a first attempt, and for
+// its refusal no more than grpc-go does to send the trailer.
 func (s *Server) UnaryInterceptor() grpc.UnaryServerInterceptor { return s.unary }
 
 // StreamInterceptor returns the interceptor for streams; see UnaryInterceptor. The stream
@@ -79,8 +79,10 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	}
 	p, why := s.gate.Enter(ctx, kind(ctx))
 	if why != gate.None {
-		// It fails only outside of a grpc.Server, where there is nobody to tell.
-		_ = grpc.SetTrailer(ctx, s.trailer)
+		if why != gate.Closed {
+			// It fails only outside of a grpc.Server, where there is nobody to tell.
+			_ = grpc.SetTrailer(ctx, s.trailer)
+		}
 		return nil, s.refusals[why]
 	}
 	// Runs after the permit has been released: so Close returns after that too.
@@ -100,7 +102,9 @@ func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 	ctx := ss.Context()
 	p, why := s.gate.Enter(ctx, kind(ctx))
 	if why != gate.None {
-		ss.SetTrailer(s.trailer)
+		if why != gate.Closed {
+			ss.SetTrailer(s.trailer.Copy()) // An interceptor outside may add to it.
+		}
 		return s.refusals[why]
 	}
 	defer s.gate.Leave() // as in unary
@@ -169,7 +173,9 @@ func endedByClient(ctx context.Context) bool {
 // or ctx.Err() if ctx ends before; the Server stays closed, and Close may be called again
 // to go on waiting. Exempt calls pass and are not waited for, so that a health check can
 // say that the server is about to go. A limiter that was given is not closed, nor is the
-// grpc.Server: its GracefulStop comes after, so that who is refused still hears of it.
+// grpc.Server. Clients that may go elsewhere are best told by the GracefulStop of that, before
+// or beside Close: they send nothing more, and nobody need be refused. A refusal by Close asks
+// for no pushback.
 //
 // The release of the last permit synchronizes before the return of a Close that returns
 // nil.
@@ -198,7 +204,8 @@ type Refusals struct {
 	ExtraShare uint64
 	// Expired: the call's deadline had passed when it came, or passed while it waited.
 	Expired uint64
-	// Gone: the client cancelled before that.
+	// Gone: the client cancelled before that, or its word that its deadline has passed
+	// came before the server's own clock had said so.
 	Gone uint64
 	// Closed: the Server was closed, or its limiter.
 	Closed uint64

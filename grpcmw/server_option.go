@@ -78,7 +78,10 @@ func (f serverOptionFunc) applyServer(o *serverOptions) { f(o) }
 
 // ServerLimiter takes the permits from l, whose configuration says who may wait and for
 // how long. It may be shared, with other Servers or with other work of the same process.
-// It stays its owner's: Close of the Server does not close it.
+// It stays its owner's: Close of the Server does not close it. Two Servers, or a Server and
+// a Handler of httpmw, that a call passes one inside the other need a permit each: with one
+// limiter they could wait for each other. With limiter.Config.Shadow hedges and retries are
+// refused for their share all the same; MaxExtra(1) lets them in.
 func ServerLimiter(l *limiter.Limiter) ServerOption {
 	return serverOptionFunc(func(o *serverOptions) { o.limiter, o.limiterSet = l, true })
 }
@@ -108,8 +111,10 @@ func Pushback(d time.Duration) ServerOption {
 	return serverOptionFunc(func(o *serverOptions) { o.pushback = d })
 }
 
-// RefusalCode is the status of a call that was refused because there was no room:
-// codes.ResourceExhausted, the default, or codes.Unavailable, which more clients retry.
+// RefusalCode is the status of a first attempt that was refused because there was no room:
+// codes.ResourceExhausted, the default, or codes.Unavailable, which more clients retry. A hedge
+// or retry that was refused as one is Unavailable in any case. Clients whose service config
+// names neither among its retryableStatusCodes or nonFatalStatusCodes give up after it.
 func RefusalCode(code codes.Code) ServerOption {
 	return serverOptionFunc(func(o *serverOptions) { o.refusalCode = code })
 }

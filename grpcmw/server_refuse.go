@@ -17,13 +17,16 @@ import (
 // in them what the limiter or the context has said.
 type refusals [gate.NumReasons]error
 
+// A hedge or retry that is refused as one is UNAVAILABLE whatever code is: most service
+// configs go on after that, while RESOURCE_EXHAUSTED, being fatal to them, would end the
+// call and cancel the attempt that is being served.
 func refusalsWith(code codes.Code) refusals {
 	const busy = "overloaded, try again later"
-	full := newStatusError(code, busy, limiter.ErrLimitExceeded)
+	extra := newStatusError(codes.Unavailable, "busy, no hedges and retries now", limiter.ErrLimitExceeded)
 	return refusals{
-		gate.Full:       full,
-		gate.ExtraFull:  full,
-		gate.ExtraShare: full,
+		gate.Full:       newStatusError(code, busy, limiter.ErrLimitExceeded),
+		gate.ExtraFull:  extra,
+		gate.ExtraShare: extra,
 		// Whoever gets these has left, or a deadline of the server's own has passed.
 		gate.Expired: newStatusError(codes.DeadlineExceeded, busy, context.DeadlineExceeded),
 		gate.Gone:    newStatusError(codes.Canceled, busy, context.Canceled),
@@ -31,7 +34,8 @@ func refusalsWith(code codes.Code) refusals {
 	}
 }
 
-// pushbackTrailer returns the trailer of all refusals, which grpc-go copies. A time is
+// pushbackTrailer returns the trailer of the refusals but for that of a closed Server, after
+// which another one should be tried at once. A time is
 // rounded up to whole milliseconds, and below zero it is −1: do not try again.
 func pushbackTrailer(d time.Duration) metadata.MD {
 	ms := int64(d / time.Millisecond)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,7 +79,7 @@ func TestServerRefusalsAreToldApart(t *testing.T) {
 	for name, row := range map[string]refusal{
 		"no room":           {code: codes.ResourceExhausted, is: limiter.ErrLimitExceeded, counted: grpcmw.Refusals{Full: 1}},
 		"waited too long":   {limit: limiter.Config{MaxWaiting: 1, MaxWait: time.Second}, after: time.Second, code: codes.ResourceExhausted, is: limiter.ErrLimitExceeded, counted: grpcmw.Refusals{Full: 1}},
-		"a hedge":           {limit: limiter.Config{MaxWaiting: 1}, extra: true, code: codes.ResourceExhausted, is: limiter.ErrLimitExceeded, counted: grpcmw.Refusals{ExtraFull: 1}},
+		"a hedge":           {limit: limiter.Config{MaxWaiting: 1}, extra: true, code: codes.Unavailable, is: limiter.ErrLimitExceeded, counted: grpcmw.Refusals{ExtraFull: 1}},
 		"the server's time": {limit: limiter.Config{MaxWaiting: 1}, server: time.Second, after: time.Second, code: codes.DeadlineExceeded, is: context.DeadlineExceeded, counted: grpcmw.Refusals{Expired: 1}},
 		"the client left":   {limit: limiter.Config{MaxWaiting: 1}, cancel: time.Second, after: time.Second, code: codes.Canceled, is: context.Canceled, counted: grpcmw.Refusals{Gone: 1}},
 		"closed": {code: codes.Unavailable, is: limiter.ErrClosed, counted: grpcmw.Refusals{Closed: 1},
@@ -126,8 +125,13 @@ func TestServerRefusalsAreToldApart(t *testing.T) {
 						ctx = metadata.AppendToOutgoingContext(ctx, "grpc-previous-rpc-attempts", "1")
 					}
 					start := time.Now()
-					if err := s.call(ctx, method); status.Code(err) != row.code || time.Since(start) != row.after {
+					var trailer metadata.MD
+					if err := s.call(ctx, method, grpc.Trailer(&trailer)); status.Code(err) != row.code || time.Since(start) != row.after {
 						t.Errorf("the client got %v after %v, want %v after %v", err, time.Since(start), row.code, row.after)
+					}
+					// Whoever has left is told nothing, and who should go elsewhere need not wait.
+					if asked := len(trailer["grpc-retry-pushback-ms"]) > 0; asked != (row.is == limiter.ErrLimitExceeded || row.server > 0) {
+						t.Errorf("pushback %v", trailer)
 					}
 					synctest.Wait()
 					if len(s.refused) != 1 {
@@ -152,7 +156,7 @@ func TestServerRefusalsAreToldApart(t *testing.T) {
 		inBubble(t, fixedLimiter(t, 1, 0), answerAtOnce, func(t *testing.T, s *shop) {
 			ctx := metadata.AppendToOutgoingContext(t.Context(), "grpc-previous-rpc-attempts", "1")
 			for _, method := range allKinds {
-				if err := s.call(ctx, method); status.Code(err) != codes.ResourceExhausted {
+				if err := s.call(ctx, method); status.Code(err) != codes.Unavailable {
 					t.Errorf("%s: %v", method, err)
 				}
 			}
@@ -164,9 +168,10 @@ func TestServerRefusalsAreToldApart(t *testing.T) {
 }
 
 // retrying is a channel with grpc-go's own retries, four attempts at most, of refusals.
-func retrying(code codes.Code) grpc.DialOption {
+func retrying() grpc.DialOption {
 	return grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4,
-		"initialBackoff": "0.010s", "maxBackoff": "0.010s", "backoffMultiplier": 1, "retryableStatusCodes": [` + strconv.Itoa(int(code)) + `]}}]}`)
+		"initialBackoff": "0.010s", "maxBackoff": "0.010s", "backoffMultiplier": 1,
+		"retryableStatusCodes": ["RESOURCE_EXHAUSTED", "UNAVAILABLE"]}}]}`)
 }
 
 // R4: grpc-go's own retries obey the pushback to the millisecond, and stop where it says so.
@@ -191,11 +196,15 @@ func TestChannelsObeyThePushback(t *testing.T) {
 						if !slices.Equal(came, want) {
 							t.Errorf("%s, %v, pushback %v: the attempts came after %v, want %v", method, code, after, came, want)
 						}
-						if served := after > ms; (err == nil) != served || !served && status.Code(err) != code {
+						last := code
+						if after == 0 {
+							last = codes.Unavailable // that of a retry
+						}
+						if served := after > ms; (err == nil) != served || !served && status.Code(err) != last {
 							t.Errorf("%s, %v, pushback %v: %v", method, code, after, err)
 						}
 						time.Sleep(4 * time.Second)
-					}, grpcmw.Pushback(after), grpcmw.RefusalCode(code), retrying(code), around(note))
+					}, grpcmw.Pushback(after), grpcmw.RefusalCode(code), retrying(), around(note))
 				})
 			}
 		}
@@ -292,7 +301,8 @@ type nullStream struct {
 func (s *nullStream) Context() context.Context { return s.ctx }
 func (s *nullStream) SetTrailer(metadata.MD)   { s.trailers++ }
 
-// A refusal under overload costs no memory, and neither does a call that is let in.
+// A refusal under overload costs no memory, and neither does a call that is let in; but for
+// the trailer of a stream, which an interceptor outside may keep and change.
 func TestServerAllocatesNothing(t *testing.T) {
 	for _, full := range []bool{true, false} {
 		l := fixedLimiter(t, 1, 0)
@@ -319,7 +329,7 @@ func TestServerAllocatesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if allocs != 0 {
+		if allocs > 0 && !full || allocs > 3 {
 			t.Errorf("full: %v: two calls allocate %v times", full, allocs)
 		}
 		if told := calls.trailers > 0 && streams.trailers > 0; told != full {

@@ -158,7 +158,8 @@ func serve(t *testing.T, server *grpc.Server, delay time.Duration) (*grpc.Client
 	}
 	c, err := grpcmw.NewClient(grpcmw.WithServiceConfig(service), grpcmw.WithConfig(func(_ string, c *hedgedlimit.Config) error {
 		c.Budget = hedgedlimit.Unlimited
-		c.Limiter, err = limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded, Reserve: limiter.NoReserve})
+		l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded, Reserve: limiter.NoReserve})
+		c.Limiter = l
 		return err
 	}))
 	if err != nil {

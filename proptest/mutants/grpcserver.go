@@ -66,7 +66,15 @@ var grpcserverFaults = []fault{
 	},
 	{
 		name: "a refused stream has no pushback", law: "refusal", file: "grpcmw/server.go",
-		old: "		ss.SetTrailer(s.trailer)\n", new: "",
+		old: "			ss.SetTrailer(s.trailer.Copy()) // An", new: "			// An",
+	},
+	{
+		name: "who should go elsewhere is told to wait", law: "refusal", file: "grpcmw/server.go",
+		old: "		if why != gate.Closed {\n			// It fails", new: "		if true {\n			// It fails",
+	},
+	{
+		name: "a refused hedge ends the call", law: "refusal", file: "grpcmw/server_refuse.go",
+		old: "	extra := newStatusError(codes.Unavailable,", new: "	extra := newStatusError(code,",
 	},
 	{
 		name: "a pushback is a header", law: "refusal", file: "grpcmw/server.go",
@@ -90,7 +98,7 @@ var grpcserverFaults = []fault{
 	},
 	{
 		name: "refusals have one code", law: "RefusalCode", file: "grpcmw/server_refuse.go",
-		old: "	full := newStatusError(code, busy,", new: "	full := newStatusError(codes.ResourceExhausted, busy,",
+		old: "newStatusError(code, busy,", new: "newStatusError(codes.ResourceExhausted, busy,",
 	},
 	{
 		name: "a refused gRPC call says nothing to who stands outside", law: "B60", file: "grpcmw/server_refuse.go",
