@@ -28,7 +28,7 @@ var policy = map[string][]string{
 		"permit", "gradient", "limiter", "hedgedlimit", "internal/gate",
 		"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata",
 		"google.golang.org/grpc/peer", "google.golang.org/grpc/stats", "google.golang.org/grpc/status",
-		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/protoadapt", "google.golang.org/protobuf/reflect/protoreflect",
+		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/reflect/protoreflect",
 		"google.golang.org/protobuf/types/descriptorpb",
 	},
 	// A program that talks with another implementation of gRPC.

@@ -21,9 +21,8 @@ import (
 // that may be hedged 16 times, 950 B, with its copies of small messages (BenchmarkUnary).
 type Client struct {
 	// Immutable after NewClient.
-	options  options
-	messages messages
-	targets  *targets
+	options options
+	targets *targets
 
 	unhedgeable atomic.Uint64
 	watch       watch
@@ -36,7 +35,7 @@ func NewClient(opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, messages: messages{o.messages}}
+	c := &Client{options: o}
 	c.watch.report = o.retry
 	if c.targets, err = newTargets(&c.options); err != nil {
 		return nil, err

@@ -8,14 +8,21 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/holdfast-go/holdfast/grpcmw"
 )
 
-// plain is a message of a codec that is not proto.
+// plain is a message of a codec that is not proto, though it has the methods of proto's old
+// API, as many that were written by hand do.
 type plain struct{ Text []byte }
+
+func (m *plain) Reset()         { *m = plain{} }
+func (m *plain) String() string { return string(m.Text) }
+func (*plain) ProtoMessage()    {}
 
 // plainCodec writes a plain as the backend reads it, which speaks proto.
 type plainCodec struct{}
@@ -40,6 +47,51 @@ func (plainCodec) Unmarshal(data []byte, v any) error {
 	}
 	m.Text = append(m.Text[:0], data[2:]...)
 	return nil
+}
+
+// noted is a message of proto with more to it, which its codec knows of.
+type noted struct {
+	*wrapperspb.BytesValue
+	Note string
+}
+
+// notedCodec leaves a note of what it reads.
+type notedCodec struct{}
+
+func (notedCodec) Name() string { return "noted" }
+
+func (notedCodec) Marshal(v any) ([]byte, error) { return proto.Marshal(v.(proto.Message)) }
+
+func (notedCodec) Unmarshal(data []byte, v any) error {
+	if n, ok := v.(*noted); ok { // the backend's are not
+		n.Note = "read"
+	}
+	return proto.Unmarshal(data, v.(proto.Message))
+}
+
+// L13: what looks like a message of proto may be more, which only its codec knows. So a call
+// with another codec than proto's is sent once, with the caller's own messages.
+func TestMessagesThatLookLikeProtoAreTheirCodecs(t *testing.T) {
+	encoding.RegisterCodec(notedCodec{})
+	subtype := grpc.ContentSubtypeCallOption{ContentSubtype: "noted"}
+	for name, option := range map[string]grpc.CallOption{
+		"by value": subtype, "by pointer": &subtype, "forced": grpc.ForceCodec(notedCodec{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService(t, inTurn(script{after: 300 * ms}, script{}), config(t, threeHedges))
+				defer s.close()
+				reply := &noted{BytesValue: wrapperspb.Bytes(nil)}
+				err := s.cc.Invoke(t.Context(), get, &noted{BytesValue: wrapperspb.Bytes([]byte("ask"))}, reply, option)
+				if err != nil || reply.Note != "read" || string(reply.GetValue()) != "\x00ask" {
+					t.Errorf("the reply is %q, noted %q; %v", reply.GetValue(), reply.Note, err)
+				}
+				if n := s.client.Stats().Unhedgeable; n != 1 {
+					t.Errorf("%d calls were unhedgeable; want 1", n)
+				}
+			})
+		})
+	}
 }
 
 // plainMessages makes them known.

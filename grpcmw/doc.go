@@ -87,8 +87,9 @@
 // have failed that of the attempt whose status is returned. A failed call leaves the reply
 // alone. OnFinish is called once, with what the call returns. From its return on, the
 // request, the reply and the options are the caller's again, though losers may still run.
-// Messages of other codecs than proto need WithMessages; without it their calls are sent
-// once, and counted as unhedgeable.
+// Messages of proto are known in calls with the codec of that name. With another
+// content subtype or a forced codec, they and messages of proto's old API, need WithMessages; without
+// it their calls are sent once, and counted as unhedgeable.
 //
 // The server finds the number of the attempts before this one in the metadata
 // grpc-previous-rpc-attempts, from the second on.

@@ -72,8 +72,8 @@ func (s *serverStream) SendMsg(m any) error {
 	if s.begun.Load() {
 		return status.Error(codes.Internal, "grpcmw: SendMsg called after CloseSend")
 	}
-	if s.client.messages.cloneable(m) {
-		s.request = s.client.messages.clone(m)
+	if messages := s.client.messagesOf(s.options); messages.cloneable(m) {
+		s.request = messages.clone(m)
 	} else {
 		s.request, s.single = m, true
 		s.client.unhedgeable.Add(1)

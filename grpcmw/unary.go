@@ -29,6 +29,7 @@ func (c *Client) unary(ctx context.Context, method string, request, reply any, c
 	}
 	u := unaryCall{client: c, method: method, request: request, reply: reply, cc: cc, invoker: invoker, options: opts}
 	if r.hedger != nil {
+		u.messages = c.messagesOf(opts)
 		if u.copyable() {
 			return (&hedgedCall{unaryCall: u}).run(ctx, r.hedger)
 		}
@@ -45,13 +46,13 @@ type unaryCall struct {
 	cc             *grpc.ClientConn
 	invoker        grpc.UnaryInvoker
 	options        []grpc.CallOption // the caller's
+	messages       messages          // of a call that may be hedged
 }
 
 // copyable reports whether each attempt can have messages of its own.
 func (u *unaryCall) copyable() bool {
-	m := u.client.messages
-	fresh, _ := m.fresh(u.reply)
-	return fresh != nil && m.cloneable(u.request)
+	fresh, _ := u.messages.fresh(u.reply)
+	return fresh != nil && u.messages.cloneable(u.request)
 }
 
 // once sends a call that is not hedged, in the caller's goroutine, with the caller's own
@@ -111,7 +112,7 @@ func (u *hedgedCall) run(ctx context.Context, h *hedger) error {
 		finish(u.options, err)
 		return err
 	}
-	u.client.messages.deliver(u.reply, a.reply, a.users)
+	u.messages.deliver(u.reply, a.reply, a.users)
 	a.cells.publish(u.options)
 	finish(u.options, nil)
 	return nil
@@ -152,8 +153,8 @@ func (u *hedgedCall) prepare() (request any, got *unaryAnswer, options []grpc.Ca
 	if u.returned {
 		return nil, nil, nil, errReturned
 	}
-	got.reply, got.users = u.client.messages.fresh(u.reply)
-	return u.client.messages.clone(u.request), got, got.cells.options(u.options), nil
+	got.reply, got.users = u.messages.fresh(u.reply)
+	return u.messages.clone(u.request), got, got.cells.options(u.options), nil
 }
 
 // finish hands what is the caller's back: no attempt looks at it from here on. That is before

@@ -5,11 +5,11 @@ var grpcclientFaults = []fault{
 	// The caller's own.
 	{
 		name: "attempts share the caller's reply", law: "L13", file: "grpcmw/unary.go",
-		old: "	got.reply, got.users = u.client.messages.fresh(u.reply)\n", new: "	got.reply = u.reply\n",
+		old: "	got.reply, got.users = u.messages.fresh(u.reply)\n", new: "	got.reply = u.reply\n",
 	},
 	{
 		name: "RPCs share the caller's request", law: "L13", file: "grpcmw/unary.go",
-		old: "return u.client.messages.clone(u.request), got,", new: "return u.request, got,",
+		old: "return u.messages.clone(u.request), got,", new: "return u.request, got,",
 	},
 	{
 		name: "an attempt reads what has become the caller's again", law: "L13", file: "grpcmw/unary.go",
@@ -27,6 +27,18 @@ var grpcclientFaults = []fault{
 		name: "the trailers of each attempt go to the caller", law: "L13", file: "grpcmw/calloption.go",
 		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.OnFinishCallOption:",
 		new: "		case grpc.HeaderCallOption, grpc.OnFinishCallOption:",
+	},
+	{
+		name: "messages of any codec are copied as those of proto", law: "L13", file: "grpcmw/message.go",
+		old: "	if !ok || !m.proto {", new: "	if !ok {",
+	},
+	{
+		name: "what embeds a message of proto is taken for one", law: "L13", file: "grpcmw/message.go",
+		old: "r.IsValid() && r.Interface() == p", new: "r.IsValid()",
+	},
+	{
+		name: "options by pointer are not seen", law: "L13", file: "grpcmw/calloption.go",
+		old: "	case *grpc.HeaderCallOption:\n		return *o\n	case *grpc.TrailerCallOption:", new: "	case *grpc.TrailerCallOption:",
 	},
 	{
 		name: "OnFinish is told of each attempt", law: "OnFinish is told once", file: "grpcmw/calloption.go",
