@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/limiter"
@@ -76,11 +75,14 @@ func (u *unaryCall) once(ctx context.Context, t *target, h *hedger) error {
 	err = u.invoker(attempt, u.method, u.request, u.reply, u.cc, options...)
 	var told error
 	if err != nil {
-		told = &attemptError{err: err, outcome: outcome(ctx, status.Code(err), attempt.local())}
+		told = &attemptError{err: err, outcome: outcome(ctx, codeOf(err), attempt.local())}
 	}
 	learnt = t.limiter.Classify(told)
 	if !byContext(ctx, err) {
 		t.ended(err, seen, h)
+	}
+	if err != nil && late(attempt, err) {
+		return because(err, context.DeadlineExceeded)
 	}
 	return explained(ctx, err)
 }
@@ -136,7 +138,10 @@ func (u *hedgedCall) attempt(ctx context.Context, a hedgedlimit.Attempt) (*unary
 	if err == nil {
 		return got, nil
 	}
-	e := &attemptError{err: err, cells: &got.cells, outcome: outcome(ctx, status.Code(err), attempt.local())}
+	e := &attemptError{
+		err: err, cells: &got.cells, late: late(attempt, err),
+		outcome: outcome(ctx, codeOf(err), attempt.local()),
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.failures++

@@ -68,12 +68,12 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "the context's error is not in that of the attempt", law: "L7", file: "grpcmw/errors.go",
-		old: "	return withStatus(status.Convert(err), err, ctx.Err())\n", new: "	return err\n",
+		old: "	return withStatus(status.Convert(err), err, cause)\n", new: "	return err\n",
 	},
 	{
 		name: "what the server cancelled looks like the caller's cancel", law: "B60", file: "grpcmw/errors.go",
-		old: "	if !byContext(ctx, err) || errors.Is(err, ctx.Err()) {\n",
-		new: "	if status.Code(err) == codes.Canceled {\n		return withStatus(status.Convert(err), err, context.Canceled)\n	}\n	if !byContext(ctx, err) || errors.Is(err, ctx.Err()) {\n",
+		old: "	if !byContext(ctx, err) {\n",
+		new: "	if status.Code(err) == codes.Canceled {\n		return withStatus(status.Convert(err), err, context.Canceled)\n	}\n	if !byContext(ctx, err) {\n",
 	},
 	{
 		name: "a request that is too long for this side is an overload", law: "outcomes", file: "grpcmw/errors.go",
@@ -115,6 +115,22 @@ var grpcclientFaults = []fault{
 	{
 		name: "a call that its caller ended takes a token", law: "T7", file: "grpcmw/hedger.go",
 		old: "	return hedgedlimit.AnswerFatal\n", new: "	return hedgedlimit.AnswerNonFatal\n",
+	},
+	{
+		name: "an attempt that its caller's deadline ended takes a token", law: "T7", file: "hedgedlimit/attempt.go",
+		old: "	byCaller := o == permit.Canceled || o == permit.Expired && callerErr != nil\n", new: "	byCaller := o == permit.Canceled\n",
+	},
+	{
+		name: "the end by a deadline is known by the context's timer alone", law: "L7", file: "grpcmw/errors.go",
+		old: "ok && !time.Now().Before(deadline) {", new: "ok && time.Until(deadline) < -time.Hour {",
+	},
+	{
+		name: "a share of the deadline ends a call without saying so", law: "DeadlineFraction", file: "grpcmw/errors.go",
+		old: "	return codeOf(err) == codes.DeadlineExceeded && byContext(ctx, err)\n", new: "	return false\n",
+	},
+	{
+		name: "the bare error of a context is an answer", law: "outcomes", file: "grpcmw/errors.go",
+		old: "	return status.FromContextError(err).Code()\n", new: "	return codes.Unknown\n",
 	},
 	{
 		name: "the timeout of a method says nothing to calls", law: "timeout", file: "grpcmw/client.go",
