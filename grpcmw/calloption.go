@@ -1,6 +1,8 @@
 package grpcmw
 
 import (
+	"slices"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -54,29 +56,33 @@ type cells struct {
 	peer    peer.Peer
 }
 
-// options returns a copy of the caller's options that write to the cells, with more of our
-// own. The caller's OnFinish is left out, since an attempt is not the call.
-func (c *cells) options(callers []grpc.CallOption, own ...grpc.CallOption) []grpc.CallOption {
-	list := make([]grpc.CallOption, 0, len(callers)+2+len(own))
+// options returns a copy of the caller's options that write to the cells. The caller's
+// OnFinish is left out, since an attempt is not the call.
+func (c *cells) options(callers []grpc.CallOption) []grpc.CallOption {
+	list := make([]grpc.CallOption, 0, len(callers)+4) // room for OnFinish
 	for _, o := range callers {
 		switch flat(o).(type) {
-		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.OnFinishCallOption:
-			continue // Headers and trailers are always asked for, below.
-		case grpc.PeerCallOption:
-			o = grpc.Peer(&c.peer)
+		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:
+			continue // All but OnFinish are always asked for, below.
 		}
 		list = append(list, o)
 	}
-	list = append(list, grpc.Header(&c.header), grpc.Trailer(&c.trailer))
-	return append(list, own...)
+	return append(list, grpc.Header(&c.header), grpc.Trailer(&c.trailer), grpc.Peer(&c.peer))
 }
 
 // besides returns a copy of the caller's options that write the trailer to the cells too.
-func (c *cells) besides(callers []grpc.CallOption, own ...grpc.CallOption) []grpc.CallOption {
-	list := make([]grpc.CallOption, 0, len(callers)+1+len(own))
+func (c *cells) besides(callers []grpc.CallOption) []grpc.CallOption {
+	list := make([]grpc.CallOption, 0, len(callers)+2) // room for OnFinish
 	list = append(list, callers...)
-	list = append(list, grpc.Trailer(&c.trailer))
-	return append(list, own...)
+	return append(list, grpc.Trailer(&c.trailer))
+}
+
+// withoutFinish returns the options, which it changes, without OnFinish.
+func withoutFinish(options []grpc.CallOption) []grpc.CallOption {
+	return slices.DeleteFunc(options, func(o grpc.CallOption) bool {
+		_, ok := flat(o).(grpc.OnFinishCallOption)
+		return ok
+	})
 }
 
 // publish gives the caller what its options ask for. Like gRPC it leaves the caller's

@@ -70,7 +70,7 @@ func DialOptions(opts ...Option) ([]grpc.DialOption, error) {
 func (c *Client) DialOptions() []grpc.DialOption {
 	list := []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(c.UnaryInterceptor()),
-		grpc.WithChainStreamInterceptor(c.StreamInterceptor()),
+		grpc.WithChainStreamInterceptor(c.streams(true)),
 		grpc.WithStatsHandler(c.StatsHandler()),
 		grpc.WithDisableRetry(),
 	}
@@ -87,7 +87,7 @@ func (c *Client) DialOptions() []grpc.DialOption {
 func (c *Client) UnaryInterceptor() grpc.UnaryClientInterceptor { return c.unary }
 
 // StreamInterceptor returns the interceptor for streams; see UnaryInterceptor.
-func (c *Client) StreamInterceptor() grpc.StreamClientInterceptor { return c.stream }
+func (c *Client) StreamInterceptor() grpc.StreamClientInterceptor { return c.streams(false) }
 
 // route says how the calls of a method are sent.
 type route struct {
@@ -180,8 +180,8 @@ type Stats struct {
 	// once all the same, since the type of their messages is not known; see WithMessages.
 	Unhedgeable uint64
 	// Attempts counts what the channels have sent, as the StatsHandler sees it, without the
-	// TransparentRetries. ChannelRetries are those of them that something below the
-	// interceptors has sent again by itself.
+	// TransparentRetries. ChannelRetries are those of them that the channel, or an
+	// interceptor inside, has sent again by itself.
 	Attempts, TransparentRetries, ChannelRetries uint64
 }
 

@@ -2,6 +2,7 @@ package grpcmw_test
 
 import (
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,34 @@ func TestMessagesOfOtherCodecs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request that cannot be copied is the caller's again when SendMsg has returned.
+func TestUnknownRequestGoesOutWithinSendMsg(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, always(script{messages: 1}), config(t, fourRetries))
+		defer s.close()
+		stream, err := s.cc.NewStream(t.Context(), descs[list], list, grpc.ForceCodec(plainCodec{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, reply := &plain{Text: []byte("ask")}, new(plain)
+		if err := stream.SendMsg(request); err != nil {
+			t.Error(err)
+		}
+		copy(request.Text, "XXX")
+		s.mustHold(1)
+		if err := errors.Join(stream.CloseSend(), stream.RecvMsg(reply)); err != nil || string(reply.Text) != "\x00ask" {
+			t.Errorf("received %q, %v", reply.Text, err)
+		}
+		if md, err := stream.Header(); err != nil || md["attempt"] == nil || stream.Context() == nil {
+			t.Errorf("the header is %v, %v", md, err)
+		}
+		if err := stream.RecvMsg(reply); !errors.Is(err, io.EOF) || stream.Trailer()["attempt"] == nil {
+			t.Errorf("the end is %v, the trailer %v", err, stream.Trailer())
+		}
+		s.mustHold(0)
+	})
 }
 
 // A stream whose request is not known is not sent again either.

@@ -41,6 +41,7 @@ var (
 	errCanceled      = newStatusError(codes.Canceled, "grpcmw: context canceled", context.Canceled)
 	errDeadline      = newStatusError(codes.DeadlineExceeded, "grpcmw: context deadline exceeded", context.DeadlineExceeded)
 	errNilStream     = newStatusError(codes.Internal, "grpcmw: the streamer returned neither a stream nor an error")
+	errClosing       = newStatusError(codes.Canceled, "grpcmw: the channel is closing")
 	errNoEnd         = newStatusError(codes.Internal, "grpcmw: the call did not end", hedgedlimit.ErrGoexit)
 )
 

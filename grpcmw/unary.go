@@ -30,7 +30,7 @@ func (c *Client) unary(ctx context.Context, method string, request, reply any, c
 	if r.hedger != nil {
 		u.messages = c.messagesOf(opts)
 		if u.copyable() {
-			return (&hedgedCall{unaryCall: u}).run(ctx, r.hedger)
+			return (&hedgedCall{unaryCall: u}).run(apart(ctx, cc, method), r.hedger)
 		}
 		c.unhedgeable.Add(1)
 	}
@@ -65,7 +65,7 @@ func (u *unaryCall) once(ctx context.Context, t *target, h *hedger) error {
 	}
 	learnt := permit.Ignored // stays so if something panics
 	defer func() { p.Release(learnt) }()
-	attempt, cancel := u.client.attempt(ctx, u.method, 0)
+	attempt, cancel := u.client.attempt(ctx, u.cc, u.method, 0)
 	defer cancel()
 	options, seen := u.options, (*cells)(nil)
 	if t.throttle != nil {
@@ -132,7 +132,7 @@ func (u *hedgedCall) attempt(ctx context.Context, a hedgedlimit.Attempt) (*unary
 	if err != nil {
 		return nil, err
 	}
-	attempt, cancel := u.client.attempt(ctx, u.method, a.Number())
+	attempt, cancel := u.client.attempt(ctx, u.cc, u.method, a.Number())
 	defer cancel()
 	err = u.invoker(attempt, u.method, request, got.reply, u.cc, options...)
 	if err == nil {

@@ -25,8 +25,8 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "the trailers of each attempt go to the caller", law: "L13", file: "grpcmw/calloption.go",
-		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.OnFinishCallOption:",
-		new: "		case grpc.HeaderCallOption, grpc.OnFinishCallOption:",
+		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:",
+		new: "		case grpc.HeaderCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:",
 	},
 	{
 		name: "messages of any codec are copied as those of proto", law: "L13", file: "grpcmw/message.go",
@@ -42,8 +42,8 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "OnFinish is told of each attempt", law: "OnFinish is told once", file: "grpcmw/calloption.go",
-		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.OnFinishCallOption:",
-		new: "		case grpc.HeaderCallOption, grpc.TrailerCallOption:",
+		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:",
+		new: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:",
 	},
 	{
 		name: "the caller does not get the peer", law: "out-parameters are the winner's", file: "grpcmw/calloption.go",
@@ -163,39 +163,88 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "a stream gives its permit back when it is open", law: "L2", file: "grpcmw/stream.go",
-		old: "	opened = true\n", new: "	opened = true\n	s.permit.Release(permit.Ignored)\n",
+		old: "		return nil, explained\n	}\n", new: "		return nil, explained\n	}\n	s.permit.Release(permit.Ignored)\n",
 	},
 	{
 		name: "a stream that cannot be opened keeps its permit", law: "L2", file: "grpcmw/stream.go",
-		old: "		s.end(err)\n		return nil, explained(ctx, err)\n", new: "		opened = true\n		return nil, explained(ctx, err)\n",
+		old: "		s.over(err)\n		return nil, explained\n", new: "		return nil, explained\n",
 	},
 	{
 		name: "a panic keeps the permit of a stream", law: "L10", file: "grpcmw/stream.go",
-		old: "		if !opened { // it was", new: "		if !opened && err != nil { // it was",
+		old: "			s.once.Do(func() { p.Release(permit.Ignored) })\n", new: "			_ = p\n",
 	},
 	{
-		name: "an attempt of a stream ends with its headers", law: "L2", file: "grpcmw/serverstream.go",
+		name: "an attempt of a stream ends with its headers", law: "L2", file: "grpcmw/streamattempt.go",
 		old: "	answered = true\n", new: "	answered = true\n	w.release(permit.Ignored)\n",
 	},
 	{
-		name: "a loser that was answered goes on", law: "L11", file: "grpcmw/serverstream.go",
+		name: "a loser that was answered goes on", law: "L11", file: "grpcmw/streamattempt.go",
 		old: "func (w *streamAttempt) discard() { w.cancel() }", new: "func (w *streamAttempt) discard() {}",
 	},
 	{
-		name: "a panic keeps the permit of an attempt of a stream", law: "L10", file: "grpcmw/serverstream.go",
-		old: "		if w.stream == nil {\n			w.end(nil)\n		}\n", new: "",
+		name: "a panic keeps the permit of an attempt of a stream", law: "L10", file: "grpcmw/streamattempt.go",
+		old: "			w.settle(nil)\n", new: "",
 	},
 	{
 		name: "a winner that ends before it is known as such is not told of", law: "OnFinish is told once", file: "grpcmw/serverstream.go",
-		old: "	if ended {\n		w.publish()\n	}\n", new: "	_ = ended\n",
+		old: "	if ended {\n		w.publish()()\n	}\n", new: "	_ = ended\n",
 	},
 	{
-		name: "a stream that ends without headers is an answer", law: "R5", file: "grpcmw/serverstream.go",
-		old: "	defer w.mu.Unlock()\n	return w.err\n", new: "	defer w.mu.Unlock()\n	return nil\n",
+		name: "a stream that ends without headers is an answer", law: "R5", file: "grpcmw/streamattempt.go",
+		old: "	case told:\n		return err\n", new: "	case told:\n		return nil\n",
 	},
 	{
 		name: "a request that is not known is sent again", law: "L13", file: "grpcmw/serverstream.go",
-		old: "	if s.single {\n", new: "	if s.single && s.empty {\n",
+		old: "	if !messages.cloneable(m) {\n		return s.sendOnce(m)\n	}\n	s.request = messages.clone(m)\n", new: "	if s.request = messages.clone(m); s.request == nil {\n		s.request = m\n	}\n",
+	},
+	// Streams and what is below them.
+	{
+		name: "the end of one RPC below is the end of the stream", law: "L2", file: "grpcmw/openstream.go",
+		old: "	case bare:\n		s.settle(err)\n", new: "	default:\n		s.settle(err)\n",
+	},
+	{
+		name: "a stream that is made up inside outlives its context", law: "L2", file: "grpcmw/openstream.go",
+		old: "	if quiet {\n", new: "	if quiet && s.told > 0 {\n",
+	},
+	{
+		name: "what is given up inside runs on", law: "L2", file: "grpcmw/openstream.go",
+		old: "	s.settle(err)\n	s.cancel()\n}\n\n// finished", new: "	s.settle(err)\n}\n\n// finished",
+	},
+	{
+		name: "an attempt without headers wins if nobody has told its end", law: "R5", file: "grpcmw/streamattempt.go",
+		old: "	case !w.lost():\n", new: "	case !w.lost() || w.watched:\n",
+	},
+	{
+		name: "RecvMsg returns before the options are written", law: "K17", file: "grpcmw/serverstream.go",
+		old: "	w.over(err)\n	return explained\n", new: "	return explained\n",
+	},
+	{
+		name: "the context of a stream outlives it", law: "L10", file: "grpcmw/streamattempt.go",
+		old: "	s.cancel()\n	return func() { finish(", new: "	return func() { finish(",
+	},
+	{
+		name: "a stream without a request does not see the channel close", law: "K18", file: "grpcmw/serverstream.go",
+		old: "	return state == connectivity.Shutdown || cc.WaitForStateChange(ctx, state)\n", new: "	<-ctx.Done()\n	return state == connectivity.Shutdown\n",
+	},
+	{
+		name: "a stream without a request ends without a word", law: "OnFinish is told once", file: "grpcmw/serverstream.go",
+		old: "	s.cancel()\n	finish(s.options, err)\n", new: "	s.cancel()\n",
+	},
+	{
+		name: "a transparent retry that begins twice is the channel's", law: "H17", file: "grpcmw/statshandler.go",
+		old: "	if a.transparent.Swap(false) {\n", new: "	if a.transparent.Swap(false) && w == nil {\n",
+	},
+	{
+		name: "two handlers count twice", law: "M1", file: "grpcmw/statshandler.go",
+		old: "	if a.last.Swap(event) == event {\n", new: "	if a.last.Swap(event) == event && w == nil {\n",
+	},
+	{
+		name: "a call on the way uses up the attempts of the call", law: "B38", file: "grpcmw/statshandler.go",
+		old: "	return hedgedlimit.Apart(ctx)\n", new: "	return ctx\n",
+	},
+	{
+		name: "a call within itself has its attempts for itself", law: "B38", file: "grpcmw/statshandler.go",
+		old: "	if !ok || a.method == method && targetOf(a.cc) == targetOf(cc) {\n", new: "	if !ok {\n",
 	},
 	// Targets.
 	{
@@ -216,7 +265,7 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "transparent retries are retries of the channel", law: "H17", file: "grpcmw/statshandler.go",
-		old: "	if transparent {\n		w.transparent.Add(1)\n		return\n	}\n", new: "	if transparent {\n		w.transparent.Add(1)\n	}\n",
+		old: "		a.transparent.Store(true)\n		w.transparent.Add(1)\n		return\n", new: "		w.transparent.Add(1)\n",
 	},
 	{
 		name: "the deadline of a hop is the caller's", law: "DeadlineFraction", file: "grpcmw/context.go",
