@@ -116,7 +116,7 @@ func TestStreamThatIsOpenedAgainInsideKeepsItsPermit(t *testing.T) {
 				s = newService(t, func(n int, _ arrival) script {
 					s.mustHold(1)
 					return []script{{messages: 1, code: codes.Unavailable}, {messages: 2, idle: time.Second}}[n]
-				}, config(t, policy), resume)
+				}, config(t, policy), resume, grpcmw.OnChannelRetry(func(string) {}))
 				defer s.close()
 				told := 0
 				got, err := s.receive(t.Context(), list, grpc.OnFinish(func(err error) {
@@ -278,6 +278,7 @@ func TestStreamWithoutARequestEndsAsOthersDo(t *testing.T) {
 					}
 				}
 				time.Sleep(20 * ms)
+				synctest.Wait()
 				if len(told) != 1 || status.Code(told[0]) != codes.Canceled {
 					t.Errorf("OnFinish was told %v", told)
 				}

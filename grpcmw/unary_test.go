@@ -173,8 +173,9 @@ func serve(t *testing.T, server *grpc.Server, delay time.Duration) (*grpc.Client
 	}
 	c, err := grpcmw.NewClient(grpcmw.WithServiceConfig(service), grpcmw.WithConfig(func(_ string, c *hedgedlimit.Config) error {
 		c.Budget = hedgedlimit.Unlimited
-		c.Limiter, err = limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded, Reserve: limiter.NoReserve})
-		return err
+		l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded, Reserve: limiter.NoReserve})
+		c.Limiter = l
+		return err // of this call's own: several may come at once
 	}))
 	if err != nil {
 		t.Fatal(err)
