@@ -60,7 +60,13 @@ func DialOptions(opts ...Option) ([]grpc.DialOption, error) {
 
 // DialOptions returns the interceptors and the StatsHandler, without the channel's own
 // retries, and with what the service config says to the channel. Interceptors that are
-// added after them run inside, once for each attempt; those before run once for each call.
+// chained after them run inside, once for each attempt; those before run once for each call,
+// as do those of grpc.WithUnaryInterceptor and grpc.WithStreamInterceptor, wherever they stand.
+//
+// What the service config says to the channel is a grpc.WithDefaultServiceConfig, of which
+// the channel obeys the last that it is given, so another one after these options takes its
+// place, and one before them is lost. A config that says nothing to the channel, as one that
+// was made in Go, is not handed over, and one before them counts.
 //
 // The channel's retries are off for streams of clients too, which this package does not
 // send again. Transparent retries, of what never reached the application of a server, stay
@@ -74,8 +80,8 @@ func (c *Client) DialOptions() []grpc.DialOption {
 		grpc.WithStatsHandler(c.StatsHandler()),
 		grpc.WithDisableRetry(),
 	}
-	if c.options.service != nil {
-		list = append(list, grpc.WithDefaultServiceConfig(c.options.service.ChannelJSON()))
+	if json := c.options.service.ChannelJSON(); json != "{}" {
+		list = append(list, grpc.WithDefaultServiceConfig(json))
 	}
 	return list
 }

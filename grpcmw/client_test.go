@@ -298,6 +298,25 @@ func TestDialOptionsTurnTheChannelsRetriesOff(t *testing.T) {
 	}
 }
 
+// A config that says nothing to the channel leaves it with the one that it has.
+func TestConfigThatSaysNothingLeavesTheChannelsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made, err := grpcmw.NewServiceConfig(grpcmw.ServiceConfigOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newService(t, always(script{}), grpcmw.WithServiceConfig(made))
+		defer s.close()
+		_ = s.cc.Close()
+		own := grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "maxRequestMessageBytes": 100}]}`)
+		s.cc = s.backend.dial(t, append([]grpc.DialOption{own}, s.client.DialOptions()...)...)
+		err = s.cc.Invoke(t.Context(), get, wrapperspb.Bytes(make([]byte, 200)), new(wrapperspb.BytesValue))
+		if status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("a request beyond the size in the channel's config ended with %v", err)
+		}
+	})
+}
+
 // H17: transparent retries are the channel's, under the permit of their attempt. They are
 // counted apart, and are no retries of a channel that should not.
 func TestTransparentRetriesAreCountedApart(t *testing.T) {

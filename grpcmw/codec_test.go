@@ -110,17 +110,19 @@ func (plainMessages) Copy(dst, src any) {
 }
 
 // K17: messages of other codecs are hedged if it is known how to make and copy them, and
-// sent once, counted, if not. Messages of proto need nothing beside them.
+// sent once, counted, if not. Messages of proto need nothing beside them, but their codec.
 func TestMessagesOfOtherCodecs(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		options  []any
 		reply    any
+		call     []grpc.CallOption
 		attempts int
 	}{
 		{name: "known", options: []any{grpcmw.WithMessages(plainMessages{})}, reply: new(plain), attempts: 2},
 		{name: "unknown", reply: new(plain), attempts: 1},
 		{name: "proto beside known ones", options: []any{grpcmw.WithMessages(plainMessages{})}, reply: new(wrapperspb.BytesValue), attempts: 2},
+		{name: "proto by another codec", reply: new(wrapperspb.BytesValue), call: []grpc.CallOption{grpc.ForceCodec(notedCodec{})}, attempts: 1},
 		{name: "no reply", reply: nil, attempts: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,7 +136,7 @@ func TestMessagesOfOtherCodecs(t *testing.T) {
 						t.Errorf("the reply is %q; want %q", reply.Text, want)
 					}
 				} else {
-					err = s.cc.Invoke(t.Context(), get, wrapperspb.Bytes(nil), c.reply)
+					err = s.cc.Invoke(t.Context(), get, wrapperspb.Bytes(nil), c.reply, c.call...)
 				}
 				if err != nil && c.name != "no reply" { // which gRPC cannot decode into
 					t.Error(err)

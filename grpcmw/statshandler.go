@@ -137,9 +137,7 @@ func (a *attemptContext) local() bool { return a.begun.Load() > 0 && !a.answered
 // is sent once, and what frees it. The caller's metadata is not changed: it may be shared
 // by many calls.
 func (c *Client) attempt(ctx context.Context, cc *grpc.ClientConn, method string, n int) (*attemptContext, context.CancelFunc) {
-	if n > 0 {
-		ctx = numbered(ctx, n)
-	}
+	ctx = numbered(ctx, n)
 	cancel := context.CancelFunc(func() {})
 	if c.options.fraction > 0 {
 		ctx, cancel = shortened(ctx, c.options.fraction)

@@ -114,9 +114,11 @@ func (u *hedgedCall) run(ctx context.Context, h *hedger) error {
 		finish(u.options, err)
 		return err
 	}
+	end := error(errNoEnd) // of a call whose Messages panic
+	defer func() { finish(u.options, end) }()
 	u.messages.deliver(u.reply, a.reply, a.users)
 	a.cells.publish(u.options)
-	finish(u.options, nil)
+	end = nil
 	return nil
 }
 

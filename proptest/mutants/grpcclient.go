@@ -197,6 +197,14 @@ var grpcclientFaults = []fault{
 		name: "a request that is not known is sent again", law: "L13", file: "grpcmw/serverstream.go",
 		old: "	if !messages.cloneable(m) {\n		return s.sendOnce(m)\n	}\n	s.request = messages.clone(m)\n", new: "	if s.request = messages.clone(m); s.request == nil {\n		s.request = m\n	}\n",
 	},
+	{
+		name: "a copy that panics leaves OnFinish untold", law: "OnFinish is told once", file: "grpcmw/unary.go",
+		old: "	defer func() { finish(u.options, end) }()\n", new: "	defer func() {\n		if end == nil {\n			finish(u.options, end)\n		}\n	}()\n",
+	},
+	{
+		name: "a config that says nothing takes the place of the channel's", law: "a config is obeyed once", file: "grpcmw/client.go",
+		old: "; json != \"{}\" {", new: "; json != \"\" {",
+	},
 	// Streams and what is below them.
 	{
 		name: "the end of one RPC below is the end of the stream", law: "L2", file: "grpcmw/openstream.go",
