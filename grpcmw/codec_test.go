@@ -1,6 +1,7 @@
 package grpcmw_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"testing"
@@ -92,6 +93,25 @@ func TestMessagesThatLookLikeProtoAreTheirCodecs(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// L13: what embeds a message of proto is not copied as if it were that message: interceptors
+// inside see what the caller has given.
+func TestMessageThatEmbedsOneOfProtoStaysWhatItIs(t *testing.T) {
+	c, err := grpcmw.NewClient(grpcmw.Hedgeable(get))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, reply := &noted{BytesValue: wrapperspb.Bytes(nil)}, &noted{BytesValue: wrapperspb.Bytes(nil)}
+	err = c.UnaryInterceptor()(t.Context(), get, request, reply, nil, func(_ context.Context, _ string, q, r any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+		if q != request || r != reply {
+			t.Errorf("the messages have become %T and %T", q, r)
+		}
+		return nil
+	})
+	if n := c.Stats().Unhedgeable; err != nil || n != 1 {
+		t.Errorf("%d calls were unhedgeable; want 1; %v", n, err)
 	}
 }
 
