@@ -20,7 +20,8 @@ import (
 //     cancelled;
 //   - by OnFinish, if nothing can follow: the context has ended, the channel is closed, or
 //     Header has told that there are no headers;
-//   - by its context, if nothing was opened below it that would tell.
+//   - by its context, if nothing was opened below it that would tell. That is known by the
+//     StatsHandler.
 //
 // Whoever finds the end first sees to it, and the others wait for that. gRPC writes what the
 // call options ask for before its stream's method returns the end and before OnFinish, under
