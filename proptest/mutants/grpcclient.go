@@ -208,7 +208,7 @@ var grpcclientFaults = []fault{
 	// Streams and what is below them.
 	{
 		name: "the end of one RPC below is the end of the stream", law: "L2", file: "grpcmw/openstream.go",
-		old: "	case bare:\n		s.settle(err)\n", new: "	default:\n		s.settle(err)\n",
+		old: "	case bare:\n", new: "	case bare || err != nil:\n",
 	},
 	{
 		name: "a stream that is made up inside outlives its context", law: "L2", file: "grpcmw/openstream.go",
@@ -248,11 +248,11 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "a call on the way uses up the attempts of the call", law: "B38", file: "grpcmw/statshandler.go",
-		old: "	return hedgedlimit.Apart(ctx)\n", new: "	return ctx\n",
+		old: "	return hedgedlimit.Apart(ctx)\n", new: "	_ = hedgedlimit.Apart\n	return ctx\n",
 	},
 	{
 		name: "a call within itself has its attempts for itself", law: "B38", file: "grpcmw/statshandler.go",
-		old: "	if !ok || a.method == method && targetOf(a.cc) == targetOf(cc) {\n", new: "	if !ok {\n",
+		old: "	if !ok || a.method == method && targetOf(a.cc) == targetOf(cc) {\n", new: "	if _ = a; !ok {\n",
 	},
 	// Targets.
 	{
