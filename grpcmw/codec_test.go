@@ -173,6 +173,32 @@ func TestMessagesOfOtherCodecs(t *testing.T) {
 	}
 }
 
+// badCopy panics when it copies into what is the caller's.
+type badCopy struct{ plainMessages }
+
+func (badCopy) Copy(dst, src any) {
+	if string(dst.(*plain).Text) == "mine" {
+		panic("bad copy")
+	}
+	plainMessages{}.Copy(dst, src)
+}
+
+// A panic while the caller gets its reply is the caller's, and OnFinish is told all the same.
+func TestPanicOfACopyIsToldToOnFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, always(script{}), config(t, threeHedges), grpcmw.WithMessages(badCopy{}))
+		defer s.close()
+		var o outs
+		defer func() {
+			if v := recover(); v != "bad copy" || len(o.finished) != 1 || status.Code(o.finished[0]) != codes.Internal {
+				t.Errorf("recovered %v; OnFinish was told %v", v, o.finished)
+			}
+		}()
+		err := s.cc.Invoke(t.Context(), get, &plain{Text: []byte("ask")}, &plain{Text: []byte("mine")}, append(o.options(), grpc.ForceCodec(plainCodec{}))...)
+		t.Errorf("the call returned %v", err)
+	})
+}
+
 // A request that cannot be copied is the caller's again when SendMsg has returned.
 func TestUnknownRequestGoesOutWithinSendMsg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

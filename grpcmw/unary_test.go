@@ -314,56 +314,6 @@ func TestSharedMetadataIsNotChanged(t *testing.T) {
 	}
 }
 
-// H18: the number of attempts that a proxy has passed on is another call's, also for calls
-// that are sent once.
-func TestForeignNumberOfAttemptsIsTakenOut(t *testing.T) {
-	for kind, policy := range map[string]string{"once": `{}`, "hedged": threeHedges, "retried": fourRetries} {
-		for _, method := range allKinds {
-			t.Run(kind+" "+method, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := newService(t, always(script{}), config(t, policy))
-					defer s.close()
-					ctx := metadata.AppendToOutgoingContext(t.Context(), "grpc-previous-rpc-attempts", "3")
-					if method == get {
-						_, _ = s.get(ctx)
-					} else {
-						_, _ = s.receive(ctx, method)
-					}
-					if seen := s.backend.seen(); len(seen) != 1 || seen[0].number != nil {
-						t.Errorf("the server saw %v", seen)
-					}
-				})
-			})
-		}
-	}
-}
-
-// badCopy panics when it copies into what is the caller's.
-type badCopy struct{ plainMessages }
-
-func (badCopy) Copy(dst, src any) {
-	if string(dst.(*plain).Text) == "mine" {
-		panic("bad copy")
-	}
-	plainMessages{}.Copy(dst, src)
-}
-
-// A panic while the caller gets its reply is the caller's, and OnFinish is told all the same.
-func TestPanicOfACopyIsToldToOnFinish(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newService(t, always(script{}), config(t, threeHedges), grpcmw.WithMessages(badCopy{}))
-		defer s.close()
-		var o outs
-		defer func() {
-			if v := recover(); v != "bad copy" || len(o.finished) != 1 || status.Code(o.finished[0]) != codes.Internal {
-				t.Errorf("recovered %v; OnFinish was told %v", v, o.finished)
-			}
-		}()
-		err := s.cc.Invoke(t.Context(), get, &plain{Text: []byte("ask")}, &plain{Text: []byte("mine")}, append(o.options(), grpc.ForceCodec(plainCodec{}))...)
-		t.Errorf("the call returned %v", err)
-	})
-}
-
 // L13: the caller may use the request and the options again once the call has returned,
 // though a hedge may begin in that instant.
 func TestRequestIsTheCallersAgain(t *testing.T) {
