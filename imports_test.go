@@ -26,10 +26,10 @@ var policy = map[string][]string{
 	"httpmw":      {"permit", "gradient", "limiter", "hedgedlimit", "internal/gate"},
 	"grpcmw": {
 		"permit", "gradient", "limiter", "hedgedlimit", "internal/gate",
-		"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/metadata",
+		"google.golang.org/grpc", "google.golang.org/grpc/codes", "google.golang.org/grpc/connectivity", "google.golang.org/grpc/metadata",
 		"google.golang.org/grpc/peer", "google.golang.org/grpc/stats", "google.golang.org/grpc/status",
-		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/protoadapt", "google.golang.org/protobuf/reflect/protoreflect",
-		"google.golang.org/protobuf/types/descriptorpb",
+		"google.golang.org/protobuf/proto", "google.golang.org/protobuf/reflect/protoreflect",
+		"google.golang.org/protobuf/types/descriptorpb", "google.golang.org/protobuf/types/known/emptypb",
 	},
 	// A program that talks with another implementation of gRPC.
 	"grpcmw/interop": {

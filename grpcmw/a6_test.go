@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/grpcmw"
@@ -383,6 +384,30 @@ func TestOnlyMethodsOnTheListAreHedged(t *testing.T) {
 			t.Errorf("the attempts of the slow calls were %v", sent)
 		}
 	})
+}
+
+// H18: the number of attempts that a proxy has passed on is another call's, also for calls
+// that are sent once.
+func TestForeignNumberOfAttemptsIsTakenOut(t *testing.T) {
+	for kind, policy := range map[string]string{"once": `{}`, "hedged": threeHedges, "retried": fourRetries} {
+		for _, method := range allKinds {
+			t.Run(kind+" "+method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newService(t, always(script{}), config(t, policy))
+					defer s.close()
+					ctx := metadata.AppendToOutgoingContext(t.Context(), "grpc-previous-rpc-attempts", "3")
+					if method == get {
+						_, _ = s.get(ctx)
+					} else {
+						_, _ = s.receive(ctx, method)
+					}
+					if seen := s.backend.seen(); len(seen) != 1 || seen[0].number != nil {
+						t.Errorf("the server saw %v", seen)
+					}
+				})
+			})
+		}
+	}
 }
 
 // unjittered makes back-offs what they are before the jitter.

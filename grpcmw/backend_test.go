@@ -259,8 +259,8 @@ func configured(change func(*hedgedlimit.Config)) option { return option{change}
 
 type option struct{ change func(*hedgedlimit.Config) }
 
-// newService makes one under a fixed limit of 100. Options are those of a Client and those
-// of configured.
+// newService makes one under a fixed limit of 100. Options are those of a Client, those of
+// configured, and those of the channel, which come inside.
 func newService(t tester, script func(int, arrival) script, options ...any) *service {
 	t.Helper()
 	return newServiceOf(t, 100, script, options...)
@@ -278,19 +278,22 @@ func newServiceOf(t tester, limit int, script func(int, arrival) script, options
 		t.Fatal(err)
 	}
 	list := []grpcmw.Option{grpcmw.WithConfig(s.configure)}
+	var dial []grpc.DialOption
 	for _, o := range options {
 		switch o := o.(type) {
 		case option:
 			s.changes = append(s.changes, o.change)
 		case grpcmw.Option:
 			list = append(list, o)
+		case grpc.DialOption:
+			dial = append(dial, o)
 		}
 	}
 	s.client, err = grpcmw.NewClient(list...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.cc = s.backend.dial(t, s.client.DialOptions()...)
+	s.cc = s.backend.dial(t, append(s.client.DialOptions(), dial...)...)
 	return s
 }
 

@@ -298,6 +298,25 @@ func TestDialOptionsTurnTheChannelsRetriesOff(t *testing.T) {
 	}
 }
 
+// A config that says nothing to the channel leaves it with the one that it has.
+func TestConfigThatSaysNothingLeavesTheChannelsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made, err := grpcmw.NewServiceConfig(grpcmw.ServiceConfigOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newService(t, always(script{}), grpcmw.WithServiceConfig(made))
+		defer s.close()
+		_ = s.cc.Close()
+		own := grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "maxRequestMessageBytes": 100}]}`)
+		s.cc = s.backend.dial(t, append([]grpc.DialOption{own}, s.client.DialOptions()...)...)
+		err = s.cc.Invoke(t.Context(), get, wrapperspb.Bytes(make([]byte, 200)), new(wrapperspb.BytesValue))
+		if status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("a request beyond the size in the channel's config ended with %v", err)
+		}
+	})
+}
+
 // H17: transparent retries are the channel's, under the permit of their attempt. They are
 // counted apart, and are no retries of a channel that should not.
 func TestTransparentRetriesAreCountedApart(t *testing.T) {
@@ -309,12 +328,92 @@ func TestTransparentRetriesAreCountedApart(t *testing.T) {
 		h := c.StatsHandler()
 		ctx = h.TagRPC(ctx, &stats.RPCTagInfo{})
 		h.HandleRPC(ctx, &stats.Begin{})
+		// What was never sent is begun again twice, and of the first nobody tells the end.
+		h.HandleRPC(ctx, &stats.End{})
 		h.HandleRPC(ctx, &stats.Begin{IsTransparentRetryAttempt: true})
+		h.HandleRPC(ctx, &stats.Begin{})
 		h.HandleRPC(context.Background(), &stats.Begin{}) // of somebody else
 		return nil
 	})
 	if st := c.Stats(); err != nil || st.Attempts != 1 || st.TransparentRetries != 1 || st.ChannelRetries != 0 {
 		t.Errorf("counted %d attempts, %d transparent, %d of the channel; %v", st.Attempts, st.TransparentRetries, st.ChannelRetries, err)
+	}
+}
+
+// A retry of the channel that comes after a transparent one is found out all the same.
+func TestRetryAfterATransparentOneIsFoundOut(t *testing.T) {
+	told := 0
+	c, err := grpcmw.NewClient(grpcmw.OnChannelRetry(func(string) { told++ }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = fake(t, c, "a", func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+		h := c.StatsHandler()
+		for _, transparent := range []bool{false, true, false} {
+			h.HandleRPC(ctx, &stats.Begin{IsTransparentRetryAttempt: transparent})
+			h.HandleRPC(ctx, &stats.End{})
+		}
+		return nil
+	})
+	if st := c.Stats(); err != nil || st.Attempts != 2 || st.TransparentRetries != 1 || st.ChannelRetries != 1 || told != 1 {
+		t.Errorf("counted %d attempts, %d transparent, %d of the channel; told %d times; %v", st.Attempts, st.TransparentRetries, st.ChannelRetries, told, err)
+	}
+}
+
+// Each Client counts its own attempts once, however many handlers a channel has.
+func TestHandlersOfAChannelCountOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := grpcmw.OnChannelRetry(func(method string) { t.Errorf("told of %s", method) })
+		second, err := grpcmw.NewClient(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newService(t, always(script{}), again)
+		defer s.close()
+		options := append(s.client.DialOptions(), grpc.WithStatsHandler(s.client.StatsHandler()))
+		_ = s.cc.Close()
+		s.cc = s.backend.dial(t, append(options, second.DialOptions()...)...)
+		if _, err := s.get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*grpcmw.Client{s.client, second} {
+			if st := c.Stats(); st.Attempts != 1 || st.ChannelRetries != 0 {
+				t.Errorf("counted %d attempts, %d of the channel; want 1 and 0", st.Attempts, st.ChannelRetries)
+			}
+		}
+	})
+}
+
+// B38: a call that an interceptor inside makes on the way, to fetch a token, has its attempts
+// for itself. The same call, sent again by a Client inside, has none beyond those of the call
+// around.
+func TestAttemptsAreCountedTogetherForOneCallOnly(t *testing.T) {
+	const twice = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.1s", "maxBackoff": "0.1s",
+		"backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+	for _, c := range []struct {
+		name, inner  string // method
+		outer, token int    // attempts
+	}{{"another method", other, 2, 4}, {"the same call", get, 2, 3}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := newService(t, inTurn(script{code: codes.Unavailable}, script{}, script{code: codes.Unavailable}, script{}), config(t, twice), unjittered)
+				defer inner.close()
+				fetch := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+					_ = inner.invoke(ctx, c.inner)
+					return invoker(ctx, method, request, reply, cc, opts...)
+				})
+				outer := newService(t, inTurn(script{code: codes.Unavailable}, script{}), config(t, twice), unjittered, fetch)
+				defer outer.close()
+				_, err := outer.get(t.Context())
+				o, i := len(outer.backend.seen()), len(inner.backend.seen())
+				if c.inner == other && (err != nil || o != c.outer || i != c.token) {
+					t.Errorf("%d attempts with %d for tokens; want %d with %d; %v", o, i, c.outer, c.token, err)
+				}
+				if c.inner == get && o+i > c.token {
+					t.Errorf("%d attempts with %d of the same call; want %d in all", o, i, c.token)
+				}
+			})
+		})
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // numbered tells the server by the metadata how many attempts have preceded this one, from
-// the second on. The number of another, which a proxy may have passed on, is taken out.
+// the second on; number is 0 for a call that is sent once. The number of another, which a
+// proxy may have passed on, is taken out.
 func numbered(ctx context.Context, number int) context.Context {
 	md, ok := metadata.FromOutgoingContext(ctx) // a copy
 	switch {

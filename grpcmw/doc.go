@@ -74,10 +74,20 @@
 //   - The buffer of what was sent: without the channel's retries it keeps what transparent
 //     retries need. A unary request and that of a server's stream are kept here, whole.
 //
-// A unary call is committed to an attempt by its answer: a server that sends the response
-// headers of a unary call early does not keep hedges back, but a failure after them is the
-// call's. Of several pushbacks the one that ends last counts, and a failure without one does
-// not cut that wait short.
+// # Where A6 is not followed
+//
+// By the table of gRFC A6, response headers commit a call. A unary call is committed here by
+// its answer: a server that sends the headers of a unary call early does not keep hedges back,
+// but a failure after them is the call's. The other differences are:
+//
+//   - A6 lets each pushback replace the time of the next attempt, and a failure without one
+//     send it now. Here the pushback that ends last counts, and nothing cuts its wait short.
+//   - A hedge that is throttled when it is due is not dropped for good: the throttle is asked
+//     again after the delay.
+//   - A drop by a load balancer fails an attempt with its code, which a policy may name; A6
+//     sends no further attempt then.
+//   - Of the requests of a stream only that of a server's stream is kept, whole; there is no
+//     buffer to overflow.
 //
 // # What an attempt gets
 //
@@ -87,11 +97,17 @@
 // have failed that of the attempt whose status is returned. A failed call leaves the reply
 // alone. OnFinish is called once, with what the call returns. From its return on, the
 // request, the reply and the options are the caller's again, though losers may still run.
-// Messages of other codecs than proto need WithMessages; without it their calls are sent
-// once, and counted as unhedgeable.
+// Messages of proto are known in calls with the codec of that name. With another
+// content subtype or a forced codec, they and messages of proto's old API, need WithMessages; without
+// it their calls are sent once, and counted as unhedgeable.
 //
 // The server finds the number of the attempts before this one in the metadata
-// grpc-previous-rpc-attempts, from the second on.
+// grpc-previous-rpc-attempts, from the second on. A number that the caller's metadata has, as
+// a proxy may pass it on, is taken out of every call.
+//
+// A call that an interceptor inside makes within an attempt, to fetch a token, say, has
+// attempts of its own. If it is the same method of the same target, the attempts of both are
+// counted together, as package hedgedlimit does with calls within calls.
 //
 // A method without a policy costs no goroutine and no copy: its call runs under a permit in
 // the caller's goroutine.
@@ -101,7 +117,8 @@
 //	RESOURCE_EXHAUSTED, limiter.ErrLimitExceeded     no permit was to be had; nothing was sent
 //	UNAVAILABLE, limiter.ErrClosed                   the Client was closed; nothing was sent
 //	CANCELLED, context.Canceled                      the caller's context
-//	DEADLINE_EXCEEDED, context.DeadlineExceeded      the caller's, or the timeout of the method
+//	DEADLINE_EXCEEDED, context.DeadlineExceeded      the caller's, the timeout of the method, or
+//	                                                 the share of it that DeadlineFraction gives
 //	any other                                        the attempt's own error, with its details
 //	*AttemptsError                                   several attempts failed
 //
@@ -114,17 +131,28 @@
 //
 // # Streams
 //
-// A stream holds one permit from before it is opened until gRPC says that it has ended: when
-// RecvMsg has returned an error or io.EOF, or the only reply of a client's stream, when the
-// context ends, the channel is closed, or SendMsg or Header fail. So a stream that nobody
-// receives from to its end, and whose context never ends, keeps its permit, as it keeps a
-// goroutine of gRPC. An interceptor inside must pass the call options on: OnFinish is among
-// them. How long a stream runs is no latency; of streams only a refusal teaches the limit.
+// A stream holds one permit from before it is opened until it has ended: when RecvMsg has
+// returned an error or io.EOF, or the only reply of a client's stream, when the context ends,
+// the channel is closed, SendMsg or Header fail, or Header tells that there are no headers. So
+// a stream that nobody receives from to its end, and whose context never ends, keeps its
+// permit, as it keeps a goroutine of gRPC. When RecvMsg has returned the end, what the call
+// options point to is there. OnFinish is told once, when the permit is back. How long a stream
+// runs is no latency; of streams only a refusal teaches the limit.
+//
+// An interceptor inside may open several streams, one after the other, in place of one: the
+// permit is that of the stream which it returns. What it leaves open when that ends is
+// cancelled. It must pass the call options on, since gRPC tells of the end of an RPC by
+// OnFinish. Two things are not covered: several RPCs at a time hold one permit together, and
+// one that is opened after Header has told that there are no headers holds none. Without the
+// StatsHandler a stream that an interceptor makes up ends by what it returns, and not with its
+// context.
 //
 // A server's stream with a retryPolicy is retried until the response headers are there, and
 // with HedgeStreams it is hedged until then. It begins when its request is sent, and all that
 // may go wrong, a refusal by the limit included, is told by RecvMsg. The caller gets the
-// messages of one attempt and of no other. Streams of clients are never sent again, here or,
+// messages of one attempt and of no other. Before its request a stream ends with its context,
+// and with the channel if somebody waits for it: nobody else looks. A request of a type that
+// is not known goes out within SendMsg, which then waits for a permit. Streams of clients are never sent again, here or,
 // under DialOptions, by the channel.
 //
 // # Connections

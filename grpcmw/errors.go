@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -40,6 +41,7 @@ var (
 	errCanceled      = newStatusError(codes.Canceled, "grpcmw: context canceled", context.Canceled)
 	errDeadline      = newStatusError(codes.DeadlineExceeded, "grpcmw: context deadline exceeded", context.DeadlineExceeded)
 	errNilStream     = newStatusError(codes.Internal, "grpcmw: the streamer returned neither a stream nor an error")
+	errClosing       = newStatusError(codes.Canceled, "grpcmw: the channel is closing")
 	errNoEnd         = newStatusError(codes.Internal, "grpcmw: the call did not end", hedgedlimit.ErrGoexit)
 )
 
@@ -69,16 +71,48 @@ func refusal(err error) error {
 // explained is the error of an attempt whose caller's context has ended. If that is what
 // its code says, the context's error is found in it too.
 func explained(ctx context.Context, err error) error {
-	if !byContext(ctx, err) || errors.Is(err, ctx.Err()) {
+	if !byContext(ctx, err) {
 		return err
 	}
-	return withStatus(status.Convert(err), err, ctx.Err())
+	return because(err, contextErr(ctx))
+}
+
+// because returns err, with cause found in it.
+func because(err, cause error) error {
+	if errors.Is(err, cause) {
+		return err
+	}
+	return withStatus(status.Convert(err), err, cause)
+}
+
+// contextErr is the error of ctx. One whose deadline has passed counts as ended, as in
+// hedgedlimit: its own timer may be about to fire, and gRPC and the server have others.
+func contextErr(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // byContext reports whether err says no more than that the context has ended.
 func byContext(ctx context.Context, err error) bool {
-	ctxErr := ctx.Err()
-	return err != nil && ctxErr != nil && status.FromContextError(ctxErr).Code() == status.Code(err)
+	if err == nil {
+		return false
+	}
+	ended := contextErr(ctx)
+	return ended != nil && status.FromContextError(ended).Code() == codeOf(err)
+}
+
+// codeOf returns the code of an error of an RPC. An interceptor inside may return the bare
+// error of a context, which is no status.
+func codeOf(err error) codes.Code {
+	if s, ok := status.FromError(err); ok {
+		return s.Code()
+	}
+	return status.FromContextError(err).Code()
 }
 
 // AttemptsError is the error of a call of which more than one attempt failed. Its status
@@ -114,6 +148,7 @@ type attemptError struct {
 	err     error // of the invoker or the stream, unchanged
 	cells   *cells
 	outcome permit.Outcome
+	late    bool // it has ended by its own deadline; see DeadlineFraction
 	order   int  // among the failures of its call, from 1
 	fatal   bool // set by classify, in the attempt's goroutine before it reports
 }
@@ -160,7 +195,7 @@ func streamOutcome(code codes.Code, local bool) permit.Outcome {
 func decide(ctx context.Context, err error) (error, *cells) { //nolint:revive // the error is what is asked for
 	switch e := err.(type) { //nolint:errorlint // Do returns these two as they are
 	case *attemptError:
-		return explained(ctx, e.err), e.cells
+		return e.explained(ctx, e.err), e.cells
 	case *hedgedlimit.AttemptsError:
 		return decideAll(ctx, e.Unwrap())
 	}
@@ -184,5 +219,19 @@ func decideAll(ctx context.Context, failed []error) (error, *cells) { //nolint:r
 	if last == nil {
 		return &AttemptsError{errNoEnd.status, errs}, nil
 	}
-	return explained(ctx, &AttemptsError{status.Convert(last.err), errs}), last.cells
+	return last.explained(ctx, &AttemptsError{status.Convert(last.err), errs}), last.cells
+}
+
+// explained returns err, which is that of a call that e has decided, with the error of the
+// context that ended it.
+func (e *attemptError) explained(ctx context.Context, err error) error {
+	if e.late {
+		return because(err, context.DeadlineExceeded)
+	}
+	return explained(ctx, err)
+}
+
+// late reports whether err says that an attempt has ended by its deadline.
+func late(ctx *attemptContext, err error) bool {
+	return codeOf(err) == codes.DeadlineExceeded && byContext(ctx, err)
 }

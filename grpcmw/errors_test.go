@@ -179,3 +179,60 @@ func TestOutcomesOfAnswers(t *testing.T) {
 		}
 	}
 }
+
+// slowTimer is a context whose deadline has passed and whose own timer has not fired yet.
+type slowTimer struct{ context.Context }
+
+func (slowTimer) Err() error { return nil }
+
+// An attempt that has ended by a deadline says so, by whichever clock it was: that of gRPC or
+// of the server may be ahead of the context's, an interceptor inside may return the context's
+// error bare, and DeadlineFraction's deadline is earlier than the caller's.
+func TestDeadlinesAreFoundByTheirError(t *testing.T) {
+	exceeded := status.Error(codes.DeadlineExceeded, "too late")
+	for _, c := range []struct {
+		name string
+		ctx  func(context.Context) context.Context
+		err  error // after 60 ms; nil is the context's, bare
+		want permit.Outcome
+	}{
+		{name: "a timer that is late", ctx: func(ctx context.Context) context.Context { return slowTimer{ctx} }, err: exceeded, want: permit.Expired},
+		{name: "a bare error", want: permit.Expired},
+		{name: "a share of the time", err: exceeded, want: permit.Expired},
+	} {
+		for kind, policy := range map[string]string{"once": `{}`, "hedged": threeHedges} {
+			t.Run(c.name+" "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					left := 60 * ms
+					options := []any{config(t, policy)}
+					if c.name == "a share of the time" {
+						left, options = 120*ms, append(options, grpcmw.DeadlineFraction(0.5))
+					}
+					s := newServiceOf(t, 1, always(script{}), options...)
+					defer s.close()
+					ctx, cancel := context.WithTimeout(t.Context(), left)
+					defer cancel()
+					if c.ctx != nil {
+						ctx = c.ctx(ctx)
+					}
+					invoker := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+						time.Sleep(60 * ms)
+						if c.err == nil {
+							<-ctx.Done()
+							return ctx.Err()
+						}
+						return c.err
+					}
+					err := s.client.UnaryInterceptor()(ctx, get, wrapperspb.Bytes(nil), new(wrapperspb.BytesValue), s.cc, invoker)
+					if !errors.Is(err, context.DeadlineExceeded) || time.Since(s.backend.began) != 60*ms {
+						t.Errorf("after %v the error is %v", time.Since(s.backend.began), err)
+					}
+					synctest.Wait()
+					if ledger := s.limiter.Stats().Ledger; ledger.Released[c.want] != 1 {
+						t.Errorf("the outcomes are %v; want one %v", ledger.Released, c.want)
+					}
+				})
+			})
+		}
+	}
+}

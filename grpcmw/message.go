@@ -1,14 +1,14 @@
 package grpcmw
 
 import (
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Messages makes and copies messages that are not of proto, for WithMessages. Each attempt
-// of a hedged call gets messages of its own. Its methods are called by many goroutines at
-// once.
+// Messages makes and copies messages that this package does not know, for WithMessages:
+// those of codecs other than proto, and those of proto's old API. Each attempt of a hedged
+// call gets messages of its own. Its methods are called by many goroutines at once.
 type Messages interface {
 	// New returns an empty message of the type of message, which is a request or a reply
 	// and must not be changed. It returns nil if it does not know that type.
@@ -18,8 +18,29 @@ type Messages interface {
 	Copy(dst, src any)
 }
 
-// messages are those of the user, if there are any, and those of proto.
-type messages struct{ user Messages }
+// messages are those of the user, if there are any, and those of proto in a call whose
+// codec is that of proto. Another codec may read and write what is no field of a message,
+// even of one that looks like proto's.
+type messages struct {
+	user  Messages
+	proto bool
+}
+
+// messagesOf returns the messages of a call with these options.
+func (c *Client) messagesOf(options []grpc.CallOption) messages {
+	return messages{user: c.options.messages, proto: speaksProto(options)}
+}
+
+// known returns m as a message of proto, if it is one and not nil. What merely embeds one
+// is not: its copy would be of the type that is embedded.
+func (m messages) known(message any) (proto.Message, bool) {
+	p, ok := message.(proto.Message)
+	if !ok || !m.proto {
+		return nil, false
+	}
+	r := p.ProtoReflect()
+	return p, r.IsValid() && r.Interface() == p
+}
 
 // fresh returns an empty message of the type of a reply, or nil if that type is not known,
 // and whether it is the user's to copy.
@@ -29,15 +50,8 @@ func (m messages) fresh(reply any) (fresh any, users bool) {
 			return fresh, true
 		}
 	}
-	switch reply := reply.(type) {
-	case proto.Message:
-		if r := reply.ProtoReflect(); r.IsValid() {
-			return r.New().Interface(), false
-		}
-	case protoadapt.MessageV1:
-		if r := protoadapt.MessageV2Of(reply).ProtoReflect(); r.IsValid() {
-			return protoadapt.MessageV1Of(r.New().Interface()), false
-		}
+	if p, ok := m.known(reply); ok {
+		return p.ProtoReflect().New().Interface(), false
 	}
 	return nil, false
 }
@@ -50,24 +64,18 @@ func (m messages) clone(request any) any {
 			return fresh
 		}
 	}
-	switch request := request.(type) {
-	case proto.Message:
-		return proto.Clone(request)
-	case protoadapt.MessageV1:
-		return protoadapt.MessageV1Of(proto.Clone(protoadapt.MessageV2Of(request)))
+	if p, ok := m.known(request); ok {
+		return proto.Clone(p)
 	}
 	return nil
 }
 
 // cloneable reports whether clone knows the type of a request.
 func (m messages) cloneable(request any) bool {
-	switch request.(type) {
-	case nil:
-		return false
-	case proto.Message, protoadapt.MessageV1:
+	if _, ok := m.known(request); ok {
 		return true
 	}
-	return m.user != nil && m.user.New(request) != nil
+	return m.user != nil && request != nil && m.user.New(request) != nil
 }
 
 // deliver makes the caller's reply what src is, which fresh has made for it and nobody
@@ -77,12 +85,7 @@ func (m messages) deliver(reply, src any, users bool) {
 		m.user.Copy(reply, src)
 		return
 	}
-	switch reply := reply.(type) {
-	case proto.Message:
-		move(reply, src.(proto.Message))
-	case protoadapt.MessageV1:
-		move(protoadapt.MessageV2Of(reply), protoadapt.MessageV2Of(src.(protoadapt.MessageV1)))
-	}
+	move(reply.(proto.Message), src.(proto.Message))
 }
 
 // move gives dst the fields of src, without a copy of what they hold.

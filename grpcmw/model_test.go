@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -232,14 +233,16 @@ func drawModelCall(t *rapid.T, label string) modelCall {
 
 // checkModel makes the calls one after the other and compares.
 func checkModel(t *rapid.T, policy modelPolicy, calls []modelCall, want []modelResult) {
+	// What the caller's deadline makes of an attempt is no failure, though the policy names it.
+	nonFatal := []codes.Code{codes.Unavailable, codes.DeadlineExceeded}
 	options := grpcmw.ServiceConfigOptions{Methods: []grpcmw.MethodConfig{{Names: []grpcmw.MethodName{{}}}}}
 	if m := &options.Methods[0]; policy.retry {
 		m.Retry = &grpcmw.RetryPolicy{
 			MaxAttempts: policy.maxAttempts, InitialBackoff: policy.delay, MaxBackoff: 4 * policy.delay,
-			BackoffMultiplier: 2, Retryable: []codes.Code{codes.Unavailable},
+			BackoffMultiplier: 2, Retryable: nonFatal,
 		}
 	} else {
-		m.Hedging = &grpcmw.HedgingPolicy{MaxAttempts: policy.maxAttempts, Delay: policy.delay, NonFatal: []codes.Code{codes.Unavailable}}
+		m.Hedging = &grpcmw.HedgingPolicy{MaxAttempts: policy.maxAttempts, Delay: policy.delay, NonFatal: nonFatal}
 	}
 	if policy.maxTokens > 0 {
 		options.Throttling = &grpcmw.Throttling{MaxTokens: float64(policy.maxTokens), TokenRatio: tokenRatio}
@@ -271,6 +274,7 @@ func checkModel(t *rapid.T, policy modelPolicy, calls []modelCall, want []modelR
 		for _, at := range s.backend.times()[seen:] {
 			got.launches = append(got.launches, at-began)
 		}
+		synctest.Wait() // the attempts that the deadline has ended
 		if policy.maxTokens > 0 {
 			got.tokens = s.tokens()
 		}

@@ -171,10 +171,11 @@ func MaxTargets(n int) Option {
 	return optionFunc(func(o *options) { o.maxTargets = n })
 }
 
-// OnChannelRetry is told, once for each Client, the full name of a method of which the
-// channel itself has sent an attempt again: such an attempt holds no permit of its own.
-// It is found only if the StatsHandler is installed, and does not happen under
-// DialOptions, which disable the channel's retries. It runs in a goroutine of gRPC. By
+// OnChannelRetry is told, once for each Client, the full name of a method of which an
+// attempt was sent again below the interceptors: what is sent so holds no permit of its own.
+// It was the channel, or an interceptor inside that goes on more than once; which of them is
+// not known. Under DialOptions, which disable the channel's retries, it was not the channel.
+// It is found only if the StatsHandler is installed. f runs in a goroutine of gRPC. By
 // default a warning is logged by slog.
 func OnChannelRetry(f func(method string)) Option {
 	return optionFunc(func(o *options) { o.retry, o.retrySet = f, true })

@@ -2,18 +2,18 @@ package grpcmw
 
 import (
 	"context"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
-	"github.com/holdfast-go/holdfast/permit"
 )
 
 // serverStream is a stream of a server of which more attempts than one may be sent. Its
@@ -23,30 +23,37 @@ import (
 //
 //	NewStream ──▶ request ──▶ attempts ──▶ decided ──▶ winner's messages ──▶ ended
 //
-// The goroutine of run lives from the request to the decision.
+// The goroutine of run lives from the request to the decision. A request that cannot be
+// copied goes out within SendMsg, on a stream that is sent once.
 type serverStream struct {
 	// Immutable.
 	client  *Client
 	caller  context.Context
-	ctx     context.Context // the caller's, with the timeout of the method
+	ctx     context.Context // the caller's, with the timeout of the method; ends with the stream
 	cancel  context.CancelFunc
 	name    string // of the target
-	method  string
-	open    opener
+	opener  opener
 	options []grpc.CallOption // a copy of the caller's
+	idle    context.Context   // ends when the call begins, or never will
+	wake    context.CancelFunc
+	forget  func() bool // no longer waits for the end of ctx
 
-	// Written by the goroutine of the caller that sends, before the call begins.
+	// Owned by the goroutine of the caller that sends; request, empty, target and hedger
+	// do not change once the call has begun.
+
+	sent    bool
 	request any  // a copy of the caller's
 	empty   bool // CloseSend came without a request
-	single  bool // the type of the request is not known
 	target  *target
 	hedger  *hedger
 
+	// begun becomes true once, by whoever then sees to it that the call is decided.
 	begun atomic.Bool
 
 	// Written before decided is closed, and read by others after.
 	decided  chan struct{}
-	winner   *streamAttempt // nil: the call failed with err or panicked
+	plain    grpc.ClientStream // the call is sent once, by this stream
+	winner   *streamAttempt    // nil otherwise, or if the call failed with err or panicked
 	err      error
 	failed   *cells // of the attempt that decided a call that failed; may be nil
 	panicked bool   // with value
@@ -58,42 +65,54 @@ type serverStream struct {
 	failures int
 }
 
-// newServerStream returns a stream that has not begun. It holds no permit, and only the
-// timeout of ctx would have to be freed if it never does.
-func newServerStream(ctx, caller context.Context, cancel context.CancelFunc, c *Client, name, method string, open opener, opts []grpc.CallOption) *serverStream {
-	return &serverStream{
-		client: c, caller: caller, ctx: ctx, cancel: cancel, name: name, method: method, open: open,
+// newServerStream returns a stream that has not begun. It holds no permit and no goroutine.
+func newServerStream(ctx, caller context.Context, cancel context.CancelFunc, c *Client, name string, o opener, opts []grpc.CallOption) *serverStream {
+	s := &serverStream{
+		client: c, caller: caller, name: name, opener: o,
 		options: slices.Clone(opts), decided: make(chan struct{}), err: errNoEnd,
 	}
+	ctx, stop := context.WithCancel(ctx)
+	s.ctx, s.cancel = ctx, func() { stop(); cancel() }
+	s.idle, s.wake = context.WithCancel(ctx)
+	s.forget = context.AfterFunc(ctx, func() { s.abandon(refusal(ctx.Err())) })
+	return s
 }
 
 // SendMsg takes the request and begins the call. It does not wait for an answer.
 func (s *serverStream) SendMsg(m any) error {
-	if s.begun.Load() {
+	if s.sent {
 		return status.Error(codes.Internal, "grpcmw: SendMsg called after CloseSend")
 	}
-	if s.client.messages.cloneable(m) {
-		s.request = s.client.messages.clone(m)
-	} else {
-		s.request, s.single = m, true
-		s.client.unhedgeable.Add(1)
+	s.sent = true
+	if s.begun.Swap(true) {
+		return nil // It has ended, and RecvMsg tells why.
 	}
+	messages := s.client.messagesOf(s.options)
+	if !messages.cloneable(m) {
+		return s.sendOnce(m)
+	}
+	s.request = messages.clone(m)
 	s.begin()
 	return nil
 }
 
 // CloseSend begins a call without a request, and does nothing after SendMsg.
 func (s *serverStream) CloseSend() error {
-	if !s.begun.Load() {
-		s.empty = true
-		s.begin()
+	switch {
+	case !s.sent:
+		s.sent, s.empty = true, true
+		if !s.begun.Swap(true) {
+			s.begin()
+		}
+	case s.plain != nil: // written by this goroutine
+		return s.plain.CloseSend()
 	}
 	return nil
 }
 
 // begin enters the target only now, since a stream that never begins must not keep it.
 func (s *serverStream) begin() {
-	s.begun.Store(true)
+	s.awake()
 	t, err := s.client.targets.enter(s.name)
 	if err != nil {
 		defer close(s.decided)
@@ -101,8 +120,50 @@ func (s *serverStream) begin() {
 		s.settle(true)
 		return
 	}
-	s.target, s.hedger = t, s.client.streamHedger(t, s.method)
+	s.target, s.hedger = t, s.client.streamHedger(t, s.opener.method)
 	go s.run()
+}
+
+// awake ends the wait for a request.
+func (s *serverStream) awake() {
+	s.forget()
+	s.wake()
+}
+
+// sendOnce sends a request of a type that is not known while the caller still lends it.
+func (s *serverStream) sendOnce(m any) error {
+	s.client.unhedgeable.Add(1)
+	if !s.openOnce() {
+		return nil // RecvMsg tells why.
+	}
+	return s.plain.SendMsg(m)
+}
+
+// openOnce decides the call for a stream that is sent once, and reports whether there is one.
+func (s *serverStream) openOnce() bool {
+	defer close(s.decided)
+	s.awake()
+	t, err := s.client.targets.enter(s.name)
+	if err != nil {
+		s.err = refusal(err)
+		s.settle(true)
+		return false
+	}
+	defer t.leave()
+	s.plain, s.err = s.opener.openPlain(s.ctx, s.cancel, s.client, t, s.client.streamHedger(t, s.opener.method), s.options)
+	return s.err == nil
+}
+
+// abandon ends a call that has not begun.
+func (s *serverStream) abandon(err error) {
+	if s.begun.Swap(true) {
+		return
+	}
+	s.awake()
+	s.err = err
+	close(s.decided)
+	s.cancel()
+	finish(s.options, err)
 }
 
 // run sends the attempts until one is answered, or none can be. A panic, also of the
@@ -117,13 +178,8 @@ func (s *serverStream) run() {
 	}()
 	returned := false
 	defer func() { s.settle(returned) }()
-	options := []hedgedlimit.CallOption[*streamAttempt]{
-		hedgedlimit.Key[*streamAttempt](s.method), hedgedlimit.Discard((*streamAttempt).discard),
-	}
-	if s.single {
-		options = append(options, hedgedlimit.NoHedge[*streamAttempt]())
-	}
-	winner, err := hedgedlimit.Do(s.ctx, s.hedger.Hedger, s.attempt, options...)
+	winner, err := hedgedlimit.Do(s.ctx, s.hedger.Hedger, s.attempt,
+		hedgedlimit.Key[*streamAttempt](s.opener.method), hedgedlimit.Discard((*streamAttempt).discard))
 	s.winner, s.err = winner, nil
 	if err != nil {
 		s.err, s.failed = decide(s.ctx, err)
@@ -148,25 +204,43 @@ func (s *serverStream) settle(returned bool) {
 	ended := w.ended
 	w.mu.Unlock()
 	if ended {
-		w.publish()
+		w.publish()()
 	}
 }
 
 // wait returns when the call is decided, with its error if it failed. It panics if an
-// attempt did. A call that gets no request is never decided, and ends with its context.
+// attempt did. A call that gets no request ends with its context or the channel.
 func (s *serverStream) wait() error {
-	select {
-	case <-s.decided:
-	case <-s.ctx.Done():
-		if !s.begun.Load() {
-			return refusal(s.ctx.Err())
-		}
-		<-s.decided // soon: Do looks at the context, too
-	}
+	s.awaitRequest()
+	<-s.decided // soon after the end of the context: Do looks at it, too
 	if s.panicked {
 		panic(s.value)
 	}
 	return s.err
+}
+
+// awaitRequest returns when the call has begun, or never will.
+func (s *serverStream) awaitRequest() {
+	for !s.begun.Load() {
+		if closing(s.opener.cc) {
+			s.abandon(errClosing)
+			return
+		}
+		if !changes(s.idle, s.opener.cc) && s.ctx.Err() != nil {
+			s.abandon(refusal(s.ctx.Err()))
+		}
+	}
+}
+
+// changes waits until a channel that is not closed is in another state, and returns false if
+// ctx ends before.
+func changes(ctx context.Context, cc *grpc.ClientConn) bool {
+	if cc == nil {
+		<-ctx.Done()
+		return false
+	}
+	state := cc.GetState()
+	return state == connectivity.Shutdown || cc.WaitForStateChange(ctx, state)
 }
 
 // RecvMsg receives what the winner does.
@@ -174,8 +248,25 @@ func (s *serverStream) RecvMsg(m any) error {
 	if err := s.wait(); err != nil {
 		return err
 	}
-	err := s.winner.stream.RecvMsg(m)
-	if s.ctx.Err() == context.DeadlineExceeded { //nolint:errorlint // the bare sentinel
+	if s.plain != nil {
+		return s.plain.RecvMsg(m)
+	}
+	w := s.winner
+	err := w.ClientStream.RecvMsg(m)
+	if err == nil {
+		return nil
+	}
+	explained := s.explained(w, err) // before the end cancels the contexts
+	w.over(err)
+	return explained
+}
+
+// explained returns an error of the winner, with that of the context that has ended it.
+func (s *serverStream) explained(w *streamAttempt, err error) error {
+	switch {
+	case late(w.ctx, err):
+		return because(err, context.DeadlineExceeded)
+	case s.ctx.Err() == context.DeadlineExceeded: //nolint:errorlint // the bare sentinel
 		return explained(s.ctx, err)
 	}
 	// Its cancellation may be our own, after the end.
@@ -185,161 +276,57 @@ func (s *serverStream) RecvMsg(m any) error {
 // Header waits for the response headers. As in gRPC, RecvMsg tells the error if there are
 // none.
 func (s *serverStream) Header() (metadata.MD, error) {
-	if s.wait() != nil {
+	switch err := s.wait(); {
+	case err != nil:
 		return nil, nil
+	case s.plain != nil:
+		return s.plain.Header()
 	}
-	return s.winner.stream.Header()
+	return s.winner.Header()
 }
 
 // Trailer returns the trailers of the winner, or of the attempt that decided a failed
 // call. It must be called after RecvMsg has returned an error.
 func (s *serverStream) Trailer() metadata.MD {
-	select {
-	case <-s.decided:
-	default:
-		return nil
-	}
-	switch {
-	case s.winner != nil:
-		return s.winner.stream.Trailer()
-	case s.failed != nil:
-		return s.failed.trailer
+	switch stream := s.decidedStream(); {
+	case stream != nil:
+		return stream.Trailer()
+	case s.isDecided() && s.failed != nil:
+		return copied(s.failed.trailer)
 	}
 	return nil
 }
 
-// Context returns the context of the winner, and that of the call before there is one.
+// Context returns the context of the winner, and that of the call before there is one. If
+// the call has failed, it has the peer of the attempt that decided it.
 func (s *serverStream) Context() context.Context {
-	select {
-	case <-s.decided:
-		if s.winner != nil {
-			return s.winner.stream.Context()
-		}
-	default:
+	switch stream := s.decidedStream(); {
+	case stream != nil:
+		return stream.Context()
+	case s.isDecided() && s.failed != nil && s.failed.peer.Addr != nil:
+		return peer.NewContext(s.ctx, &s.failed.peer)
 	}
 	return s.ctx
 }
 
-// streamAttempt is one attempt. Its permit is held from before it begins until gRPC tells
-// that it has ended.
-type streamAttempt struct {
-	// Immutable once the stream is opened.
-	call    *serverStream
-	release func(permit.Outcome)
-	ctx     *attemptContext
-	cancel  context.CancelFunc
-	stream  grpc.ClientStream
-
-	cells cells // written by gRPC before OnFinish
-
-	mu sync.Mutex // a leaf
-	// Guarded by mu.
-
-	ended bool // with err
-	err   error
-	byCtx bool // err says that the context has ended
-	won   bool
+// decidedStream returns the stream that the caller receives from, or nil before the decision
+// and after a failure.
+func (s *serverStream) decidedStream() grpc.ClientStream {
+	switch {
+	case !s.isDecided():
+	case s.plain != nil:
+		return s.plain
+	case s.winner != nil:
+		return s.winner.ClientStream
+	}
+	return nil
 }
 
-// attempt runs one attempt until its response headers, which are its latency: it is the
-// function of hedgedlimit.Do.
-func (s *serverStream) attempt(ctx context.Context, a hedgedlimit.Attempt) (*streamAttempt, error) {
-	w := &streamAttempt{call: s, release: a.Hold()}
-	answered := false
-	defer func() {
-		if answered {
-			return
-		}
-		// It has failed, or something panics. What was opened ends by the context.
-		if w.cancel != nil {
-			w.cancel()
-		}
-		if w.stream == nil {
-			w.end(nil)
-		}
-	}()
-	ctx, cancel := context.WithCancel(ctx)
-	attempt, free := s.client.attempt(ctx, s.method, a.Number())
-	w.ctx, w.cancel = attempt, func() { free(); cancel() }
-	stream, err := s.open(attempt, w.cells.options(s.options, grpc.OnFinish(w.end))...)
-	if err == nil {
-		w.stream = stream
-		err = w.send()
-	}
-	if err != nil {
-		return nil, w.failed(ctx, err)
-	}
-	answered = true
-	return w, nil
-}
-
-// send sends the request and waits for the response headers. It returns the status of an
-// attempt that has ended without.
-func (w *streamAttempt) send() error {
-	if !w.call.empty {
-		// io.EOF means that the stream has ended, and the status follows.
-		if err := w.stream.SendMsg(w.call.request); err != nil && err != io.EOF { //nolint:errorlint // the bare value, by contract
-			return err
-		}
-	}
-	if err := w.stream.CloseSend(); err != nil {
-		return err
-	}
-	header, err := w.stream.Header()
-	if err != nil || header != nil {
-		return err
-	}
-	// Header tells of no error, but has ended the stream if there is one.
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
-}
-
-func (w *streamAttempt) failed(ctx context.Context, err error) error {
-	e := &attemptError{err: err, cells: &w.cells, outcome: streamOutcome(status.Code(err), w.ctx.local())}
-	if e.outcome == permit.Ignored {
-		// No answer in time, or none because the caller has left.
-		switch o := outcome(ctx, status.Code(err), true); o {
-		case permit.Expired, permit.Canceled:
-			e.outcome = o
-		}
-	}
-	s := w.call
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures++
-	e.order = s.failures
-	return e
-}
-
-// end is told by gRPC that the stream has ended, perhaps twice.
-func (w *streamAttempt) end(err error) {
-	w.mu.Lock()
-	if w.ended {
-		w.mu.Unlock()
-		return
-	}
-	w.ended, w.err = true, err
-	w.byCtx = w.ctx != nil && byContext(w.ctx, err) // before the release ends it
-	won := w.won
-	w.mu.Unlock()
-	w.release(streamOutcome(status.Code(err), w.ctx != nil && w.ctx.local()))
-	if won {
-		w.publish()
+func (s *serverStream) isDecided() bool {
+	select {
+	case <-s.decided:
+		return true
+	default:
+		return false
 	}
 }
-
-// publish ends the call of a winner that has ended.
-func (w *streamAttempt) publish() {
-	s := w.call
-	if !w.byCtx {
-		s.target.ended(w.err, &w.cells, s.hedger)
-	}
-	w.cells.publish(s.options)
-	w.cancel()
-	s.cancel()
-	finish(s.options, w.err)
-}
-
-// discard ends a loser that was answered.
-func (w *streamAttempt) discard() { w.cancel() }

@@ -18,10 +18,10 @@ import (
 const (
 	throttled = `{"methodConfig": [
 		{"name": [{"service": "shop.Stock", "method": "Get"}], "hedgingPolicy": {
-			"maxAttempts": 2, "hedgingDelay": "0.1s", "nonFatalStatusCodes": ["UNAVAILABLE"]}},
+			"maxAttempts": 2, "hedgingDelay": "0.1s", "nonFatalStatusCodes": ["UNAVAILABLE", "DEADLINE_EXCEEDED"]}},
 		{"name": [{"service": "shop.Stock", "method": "Retried"}, {"service": "shop.Stock", "method": "List"}, {"service": "shop.Stock", "method": "Collect"}],
 			"retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.1s", "maxBackoff": "0.1s", "backoffMultiplier": 2,
-			"retryableStatusCodes": ["UNAVAILABLE"]}}],
+			"retryableStatusCodes": ["UNAVAILABLE", "DEADLINE_EXCEEDED"]}}],
 		"retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}}`
 	retried = "/shop.Stock/Retried"
 	other   = "/shop.Stock/Order"
@@ -97,6 +97,7 @@ func TestThrottleCountsWhatA6Says(t *testing.T) {
 		scripts []script
 		paid    int // successes before, so that there is room to pay in
 		cancel  time.Duration
+		late    time.Duration // the caller's deadline
 		want    float64
 	}{
 		{name: "T1 a success fills no more than the account", method: get, scripts: []script{{}}, want: start},
@@ -110,6 +111,11 @@ func TestThrottleCountsWhatA6Says(t *testing.T) {
 		{name: "T3 a retryable failure after the headers takes one", method: retried, scripts: []script{{headers: true, code: codes.Unavailable}}, want: start - 1},
 		{name: "T7 a loser that was cancelled counts neither way", method: get, scripts: []script{{after: time.Hour}, {}}, paid: 1, want: start - 0.9},
 		{name: "T7 a call that was cancelled counts neither way", method: get, cancel: 150 * ms, scripts: []script{{after: time.Hour}}, want: start},
+		{name: "T7 a call that its deadline ends counts neither way", method: get, late: 150 * ms, scripts: []script{{after: time.Hour, deaf: true}}, want: start},
+		{name: "T7 a stream that its deadline ends counts neither way", method: list, late: 150 * ms, scripts: []script{{after: time.Hour, deaf: true}}, want: start},
+		{name: "T7 nor does one that has begun to answer", method: list, late: 150 * ms, scripts: []script{{headers: true, after: time.Hour, deaf: true}}, want: start},
+		{name: "T7 nor does a client's stream", method: collect, late: 150 * ms, scripts: []script{{after: time.Hour, deaf: true}}, want: start},
+		{name: "T3 a server that calls it a deadline takes one", method: get, late: 150 * ms, scripts: []script{{code: codes.DeadlineExceeded}, {code: codes.NotFound}}, want: start - 1},
 		{name: "T9 a stream pays when it has ended", method: list, paid: 1, scripts: []script{{messages: 3, headers: true}}, want: start - 0.9},
 		{name: "T9 headers alone do not pay", method: list, paid: 1, scripts: []script{{messages: 3, headers: true, code: codes.NotFound}}, want: start - 1},
 		{name: "T9 the final status of a stream takes", method: list, scripts: []script{{messages: 3, headers: true, code: codes.Unavailable}}, want: start - 1},
@@ -133,6 +139,11 @@ func TestThrottleCountsWhatA6Says(t *testing.T) {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithCancel(ctx)
 					time.AfterFunc(c.cancel, cancel)
+				}
+				if c.late > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.late)
+					defer cancel()
 				}
 				if descs[c.method] != nil {
 					_, _ = s.receive(ctx, c.method)

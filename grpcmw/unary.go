@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/limiter"
@@ -29,8 +28,9 @@ func (c *Client) unary(ctx context.Context, method string, request, reply any, c
 	}
 	u := unaryCall{client: c, method: method, request: request, reply: reply, cc: cc, invoker: invoker, options: opts}
 	if r.hedger != nil {
+		u.messages = c.messagesOf(opts)
 		if u.copyable() {
-			return (&hedgedCall{unaryCall: u}).run(ctx, r.hedger)
+			return (&hedgedCall{unaryCall: u}).run(apart(ctx, cc, method), r.hedger)
 		}
 		c.unhedgeable.Add(1)
 	}
@@ -45,13 +45,13 @@ type unaryCall struct {
 	cc             *grpc.ClientConn
 	invoker        grpc.UnaryInvoker
 	options        []grpc.CallOption // the caller's
+	messages       messages          // of a call that may be hedged
 }
 
 // copyable reports whether each attempt can have messages of its own.
 func (u *unaryCall) copyable() bool {
-	m := u.client.messages
-	fresh, _ := m.fresh(u.reply)
-	return fresh != nil && m.cloneable(u.request)
+	fresh, _ := u.messages.fresh(u.reply)
+	return fresh != nil && u.messages.cloneable(u.request)
 }
 
 // once sends a call that is not hedged, in the caller's goroutine, with the caller's own
@@ -65,7 +65,7 @@ func (u *unaryCall) once(ctx context.Context, t *target, h *hedger) error {
 	}
 	learnt := permit.Ignored // stays so if something panics
 	defer func() { p.Release(learnt) }()
-	attempt, cancel := u.client.attempt(ctx, u.method, 0)
+	attempt, cancel := u.client.attempt(ctx, u.cc, u.method, 0)
 	defer cancel()
 	options, seen := u.options, (*cells)(nil)
 	if t.throttle != nil {
@@ -75,11 +75,14 @@ func (u *unaryCall) once(ctx context.Context, t *target, h *hedger) error {
 	err = u.invoker(attempt, u.method, u.request, u.reply, u.cc, options...)
 	var told error
 	if err != nil {
-		told = &attemptError{err: err, outcome: outcome(ctx, status.Code(err), attempt.local())}
+		told = &attemptError{err: err, outcome: outcome(ctx, codeOf(err), attempt.local())}
 	}
 	learnt = t.limiter.Classify(told)
 	if !byContext(ctx, err) {
 		t.ended(err, seen, h)
+	}
+	if err != nil && late(attempt, err) {
+		return because(err, context.DeadlineExceeded)
 	}
 	return explained(ctx, err)
 }
@@ -111,9 +114,11 @@ func (u *hedgedCall) run(ctx context.Context, h *hedger) error {
 		finish(u.options, err)
 		return err
 	}
-	u.client.messages.deliver(u.reply, a.reply, a.users)
+	end := error(errNoEnd) // of a call whose Messages panic
+	defer func() { finish(u.options, end) }()
+	u.messages.deliver(u.reply, a.reply, a.users)
 	a.cells.publish(u.options)
-	finish(u.options, nil)
+	end = nil
 	return nil
 }
 
@@ -129,13 +134,16 @@ func (u *hedgedCall) attempt(ctx context.Context, a hedgedlimit.Attempt) (*unary
 	if err != nil {
 		return nil, err
 	}
-	attempt, cancel := u.client.attempt(ctx, u.method, a.Number())
+	attempt, cancel := u.client.attempt(ctx, u.cc, u.method, a.Number())
 	defer cancel()
 	err = u.invoker(attempt, u.method, request, got.reply, u.cc, options...)
 	if err == nil {
 		return got, nil
 	}
-	e := &attemptError{err: err, cells: &got.cells, outcome: outcome(ctx, status.Code(err), attempt.local())}
+	e := &attemptError{
+		err: err, cells: &got.cells, late: late(attempt, err),
+		outcome: outcome(ctx, codeOf(err), attempt.local()),
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.failures++
@@ -152,8 +160,8 @@ func (u *hedgedCall) prepare() (request any, got *unaryAnswer, options []grpc.Ca
 	if u.returned {
 		return nil, nil, nil, errReturned
 	}
-	got.reply, got.users = u.client.messages.fresh(u.reply)
-	return u.client.messages.clone(u.request), got, got.cells.options(u.options), nil
+	got.reply, got.users = u.messages.fresh(u.reply)
+	return u.messages.clone(u.request), got, got.cells.options(u.options), nil
 }
 
 // finish hands what is the caller's back: no attempt looks at it from here on. That is before

@@ -44,6 +44,14 @@ func (o *outs) options() []grpc.CallOption {
 	}
 }
 
+// pointers are the same options, by pointer.
+func (o *outs) pointers() []grpc.CallOption {
+	return []grpc.CallOption{
+		&grpc.HeaderCallOption{HeaderAddr: &o.header}, &grpc.TrailerCallOption{TrailerAddr: &o.trailer}, &grpc.PeerCallOption{PeerAddr: &o.peer},
+		&grpc.OnFinishCallOption{OnFinish: func(err error) { o.finished = append(o.finished, err) }},
+	}
+}
+
 // attempt returns which attempt the headers and trailers are of, or −1 if they are of none
 // or of two.
 func (o *outs) attempt() int {
@@ -58,23 +66,27 @@ func (o *outs) attempt() int {
 // K17: what the options point to is the winner's, written once before the call returns, and
 // OnFinish is called once.
 func TestCallerGetsHeadersTrailersAndPeerOfTheWinner(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newService(t, inTurn(script{after: 300 * ms, deaf: true}, script{after: 50 * ms}), config(t, threeHedges))
-		defer s.close()
-		var o outs
-		reply, err := s.get(t.Context(), o.options()...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second) // the loser ends meanwhile
-		synctest.Wait()
-		if got := int(reply.GetValue()[0]); got != 1 || o.attempt() != 1 || o.peer.Addr == nil {
-			t.Errorf("the reply is of attempt %d, the metadata of %d, the peer is %v", got, o.attempt(), o.peer)
-		}
-		if !reflect.DeepEqual(o.finished, []error{nil}) {
-			t.Errorf("OnFinish was told %v", o.finished)
-		}
-	})
+	for name, options := range map[string]func(*outs) []grpc.CallOption{"by value": (*outs).options, "by pointer": (*outs).pointers} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService(t, inTurn(script{after: 300 * ms, deaf: true}, script{after: 50 * ms}), config(t, threeHedges))
+				defer s.close()
+				var o outs
+				reply, err := s.get(t.Context(), options(&o)...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second) // the loser ends meanwhile
+				synctest.Wait()
+				if got := int(reply.GetValue()[0]); got != 1 || o.attempt() != 1 || o.peer.Addr == nil {
+					t.Errorf("the reply is of attempt %d, the metadata of %d, the peer is %v", got, o.attempt(), o.peer)
+				}
+				if !reflect.DeepEqual(o.finished, []error{nil}) {
+					t.Errorf("OnFinish was told %v", o.finished)
+				}
+			})
+		})
+	}
 }
 
 // B53: a call that fails leaves the reply alone. Its trailers are those of the attempt whose
@@ -91,6 +103,9 @@ func TestFailedCallLeavesTheReplyAlone(t *testing.T) {
 		}
 		if got := o.trailer["attempt"]; !slices.Equal(got, []string{"2"}) || attemptOf(t, err) != 2 {
 			t.Errorf("the trailers are of attempt %q, the status is %v", got, err)
+		}
+		if o.header != nil {
+			t.Errorf("without headers the caller's have become %v", o.header)
 		}
 		if len(o.finished) != 1 || o.finished[0] != err { //nolint:errorlint // the same value
 			t.Errorf("OnFinish was told %v", o.finished)
@@ -160,7 +175,7 @@ func serve(t *testing.T, server *grpc.Server, delay time.Duration) (*grpc.Client
 		c.Budget = hedgedlimit.Unlimited
 		l, err := limiter.New(limiter.Config{MaxWaiting: limiter.Unbounded, Reserve: limiter.NoReserve})
 		c.Limiter = l
-		return err
+		return err // of this call's own: several may come at once
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -304,8 +304,9 @@ func (t *attempt) noteReturn(o permit.Outcome) {
 		c.delay.observe(now, latency, censored)
 		h.config.Gates.observe(now, latency, censored, h.config.Limiter.Limit())
 	}
-	// One whose caller has cancelled it says nothing about the other side.
-	if h.follower != nil && !canceled && o != permit.Canceled {
+	// One that the caller or its deadline has ended says nothing about the other side.
+	byCaller := o == permit.Canceled || o == permit.Expired && callerErr != nil
+	if h.follower != nil && !canceled && !byCaller {
 		h.guard(func() { h.follower.Answered(now, t.answer()) })
 	}
 }

@@ -37,7 +37,8 @@ const (
 
 // Follower is a Budget that follows attempts to their end. Answered is called when
 // the function of an attempt has returned, before the call hears of it; an attempt
-// that had been cancelled as a loser is left out. Ended is called when the work of an
+// that had been cancelled as a loser is left out, and so is one that ended with the
+// caller's context, by a cancellation or by its deadline. Ended is called when the work of an
 // attempt has ended, just before its permit comes back; extra is false for primaries.
 // Both are called in the goroutine of the attempt, or in that which ended it. A panic
 // in them is reported and ends there.

@@ -119,6 +119,48 @@ func TestThrottleFollowsAnswers(t *testing.T) {
 	})
 }
 
+// What ends an attempt with the caller's context says nothing about the other side, whether
+// the caller leaves or its deadline passes. A deadline of the other side's does.
+func TestEndOfTheCallersContextTakesNoToken(t *testing.T) {
+	for name, c := range map[string]struct {
+		ctx   func(context.Context) (context.Context, context.CancelFunc)
+		takes time.Duration
+		want  float64
+	}{
+		"canceled": {func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(60*ms, cancel)
+			return ctx, cancel
+		}, time.Hour, 2},
+		"too late": {func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 60*ms)
+		}, time.Hour, 2},
+		"of the other side": {context.WithCancel, ms, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newThrottle(t, 4, 0.5)
+				h := newHedger(t, hedgedlimit.Config{Budget: b, Classify: func(error) hedgedlimit.Verdict { return hedgedlimit.NonFatal }})
+				ctx, cancel := c.ctx(t.Context())
+				defer cancel()
+				_, err := hedgedlimit.Do(ctx, h, func(ctx context.Context, _ hedgedlimit.Attempt) (int, error) {
+					select {
+					case <-ctx.Done():
+						return 0, ctx.Err()
+					case <-time.After(c.takes):
+						return 0, context.DeadlineExceeded
+					}
+				})
+				synctest.Wait()
+				if got := b.Balance(time.Now()); err == nil || got != c.want {
+					t.Errorf("after %v the balance is %v; want %v", err, got, c.want)
+				}
+				probe(t, h)
+			})
+		})
+	}
+}
+
 // A pushback that asks for no further attempt is a sign of overload, whatever the error
 // is (gRFC A6).
 func TestDontRetryPushbackTakesAToken(t *testing.T) {

@@ -71,6 +71,11 @@ func (c *extraContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
+// Apart returns a context for work that is not that of the attempt which ctx is of, such as
+// the fetch of a token on the way: the attempts of calls in it are not counted together with
+// those of the calls around, and budgets get their deposit for it.
+func Apart(ctx context.Context) context.Context { return context.WithValue(ctx, placeKey{}, nil) }
+
 // newLayer returns the layer of a call of h within ctx.
 func newLayer(ctx context.Context, h *Hedger) *layer {
 	l := &layer{Context: ctx, hedger: h, first: true, pays: true}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,13 +45,17 @@ func caught(f func() (int, error)) (result int, err error) {
 	return result, err
 }
 
-// told collects what OnPanic is told.
+// told collects what OnPanic is told, perhaps by several calls at once: the last act of one
+// may come after the first of the next. It is read when all have ended.
 type told struct {
+	mu     sync.Mutex
 	values []any
 	stacks []string
 }
 
 func (p *told) OnPanic(value any, stack []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.values = append(p.values, value)
 	p.stacks = append(p.stacks, string(stack))
 }

@@ -5,11 +5,11 @@ var grpcclientFaults = []fault{
 	// The caller's own.
 	{
 		name: "attempts share the caller's reply", law: "L13", file: "grpcmw/unary.go",
-		old: "	got.reply, got.users = u.client.messages.fresh(u.reply)\n", new: "	got.reply = u.reply\n",
+		old: "	got.reply, got.users = u.messages.fresh(u.reply)\n", new: "	got.reply = u.reply\n",
 	},
 	{
 		name: "RPCs share the caller's request", law: "L13", file: "grpcmw/unary.go",
-		old: "return u.client.messages.clone(u.request), got,", new: "return u.request, got,",
+		old: "return u.messages.clone(u.request), got,", new: "return u.request, got,",
 	},
 	{
 		name: "an attempt reads what has become the caller's again", law: "L13", file: "grpcmw/unary.go",
@@ -25,13 +25,25 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "the trailers of each attempt go to the caller", law: "L13", file: "grpcmw/calloption.go",
-		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.OnFinishCallOption:",
-		new: "		case grpc.HeaderCallOption, grpc.OnFinishCallOption:",
+		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:",
+		new: "		case grpc.HeaderCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:",
+	},
+	{
+		name: "messages of any codec are copied as those of proto", law: "L13", file: "grpcmw/message.go",
+		old: "	if !ok || !m.proto {", new: "	if !ok {",
+	},
+	{
+		name: "what embeds a message of proto is taken for one", law: "L13", file: "grpcmw/message.go",
+		old: "r.IsValid() && r.Interface() == p", new: "r.IsValid()",
+	},
+	{
+		name: "options by pointer are not seen", law: "L13", file: "grpcmw/calloption.go",
+		old: "	case *grpc.HeaderCallOption:\n		return *o\n	case *grpc.TrailerCallOption:", new: "	case *grpc.TrailerCallOption:",
 	},
 	{
 		name: "OnFinish is told of each attempt", law: "OnFinish is told once", file: "grpcmw/calloption.go",
-		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.OnFinishCallOption:",
-		new: "		case grpc.HeaderCallOption, grpc.TrailerCallOption:",
+		old: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption, grpc.OnFinishCallOption:",
+		new: "		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:",
 	},
 	{
 		name: "the caller does not get the peer", law: "out-parameters are the winner's", file: "grpcmw/calloption.go",
@@ -56,12 +68,12 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "the context's error is not in that of the attempt", law: "L7", file: "grpcmw/errors.go",
-		old: "	return withStatus(status.Convert(err), err, ctx.Err())\n", new: "	return err\n",
+		old: "	return withStatus(status.Convert(err), err, cause)\n", new: "	return err\n",
 	},
 	{
 		name: "what the server cancelled looks like the caller's cancel", law: "B60", file: "grpcmw/errors.go",
-		old: "	if !byContext(ctx, err) || errors.Is(err, ctx.Err()) {\n",
-		new: "	if status.Code(err) == codes.Canceled {\n		return withStatus(status.Convert(err), err, context.Canceled)\n	}\n	if !byContext(ctx, err) || errors.Is(err, ctx.Err()) {\n",
+		old: "	if !byContext(ctx, err) {\n",
+		new: "	if status.Code(err) == codes.Canceled {\n		return withStatus(status.Convert(err), err, context.Canceled)\n	}\n	if !byContext(ctx, err) {\n",
 	},
 	{
 		name: "a request that is too long for this side is an overload", law: "outcomes", file: "grpcmw/errors.go",
@@ -105,6 +117,22 @@ var grpcclientFaults = []fault{
 		old: "	return hedgedlimit.AnswerFatal\n", new: "	return hedgedlimit.AnswerNonFatal\n",
 	},
 	{
+		name: "an attempt that its caller's deadline ended takes a token", law: "T7", file: "hedgedlimit/attempt.go",
+		old: "	byCaller := o == permit.Canceled || o == permit.Expired && callerErr != nil\n", new: "	byCaller := o == permit.Canceled\n",
+	},
+	{
+		name: "the end by a deadline is known by the context's timer alone", law: "L7", file: "grpcmw/errors.go",
+		old: "ok && !time.Now().Before(deadline) {", new: "ok && time.Until(deadline) < -time.Hour {",
+	},
+	{
+		name: "a share of the deadline ends a call without saying so", law: "DeadlineFraction", file: "grpcmw/errors.go",
+		old: "	return codeOf(err) == codes.DeadlineExceeded && byContext(ctx, err)\n", new: "	return false\n",
+	},
+	{
+		name: "the bare error of a context is an answer", law: "outcomes", file: "grpcmw/errors.go",
+		old: "	return status.FromContextError(err).Code()\n", new: "	return codes.Unknown\n",
+	},
+	{
 		name: "the timeout of a method says nothing to calls", law: "timeout", file: "grpcmw/client.go",
 		old: "		r.timeout, r.hedger = c.options.service.methods[i].Timeout, t.hedgers.configs[i].unary\n", new: "		r.hedger = t.hedgers.configs[i].unary\n",
 	},
@@ -135,39 +163,96 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "a stream gives its permit back when it is open", law: "L2", file: "grpcmw/stream.go",
-		old: "	opened = true\n", new: "	opened = true\n	s.permit.Release(permit.Ignored)\n",
+		old: "		return nil, explained\n	}\n", new: "		return nil, explained\n	}\n	s.permit.Release(permit.Ignored)\n",
 	},
 	{
 		name: "a stream that cannot be opened keeps its permit", law: "L2", file: "grpcmw/stream.go",
-		old: "		s.end(err)\n		return nil, explained(ctx, err)\n", new: "		opened = true\n		return nil, explained(ctx, err)\n",
+		old: "		s.over(err)\n		return nil, explained\n", new: "		return nil, explained\n",
 	},
 	{
 		name: "a panic keeps the permit of a stream", law: "L10", file: "grpcmw/stream.go",
-		old: "		if !opened { // it was", new: "		if !opened && err != nil { // it was",
+		old: "			s.once.Do(func() { p.Release(permit.Ignored) })\n", new: "			_ = p\n",
 	},
 	{
-		name: "an attempt of a stream ends with its headers", law: "L2", file: "grpcmw/serverstream.go",
+		name: "an attempt of a stream ends with its headers", law: "L2", file: "grpcmw/streamattempt.go",
 		old: "	answered = true\n", new: "	answered = true\n	w.release(permit.Ignored)\n",
 	},
 	{
-		name: "a loser that was answered goes on", law: "L11", file: "grpcmw/serverstream.go",
+		name: "a loser that was answered goes on", law: "L11", file: "grpcmw/streamattempt.go",
 		old: "func (w *streamAttempt) discard() { w.cancel() }", new: "func (w *streamAttempt) discard() {}",
 	},
 	{
-		name: "a panic keeps the permit of an attempt of a stream", law: "L10", file: "grpcmw/serverstream.go",
-		old: "		if w.stream == nil {\n			w.end(nil)\n		}\n", new: "",
+		name: "a panic keeps the permit of an attempt of a stream", law: "L10", file: "grpcmw/streamattempt.go",
+		old: "			w.settle(nil)\n", new: "",
 	},
 	{
 		name: "a winner that ends before it is known as such is not told of", law: "OnFinish is told once", file: "grpcmw/serverstream.go",
-		old: "	if ended {\n		w.publish()\n	}\n", new: "	_ = ended\n",
+		old: "	if ended {\n		w.publish()()\n	}\n", new: "	_ = ended\n",
 	},
 	{
-		name: "a stream that ends without headers is an answer", law: "R5", file: "grpcmw/serverstream.go",
-		old: "	defer w.mu.Unlock()\n	return w.err\n", new: "	defer w.mu.Unlock()\n	return nil\n",
+		name: "a stream that ends without headers is an answer", law: "R5", file: "grpcmw/streamattempt.go",
+		old: "	case told:\n		return err\n", new: "	case told:\n		return nil\n",
 	},
 	{
 		name: "a request that is not known is sent again", law: "L13", file: "grpcmw/serverstream.go",
-		old: "	if s.single {\n", new: "	if s.single && s.empty {\n",
+		old: "	if !messages.cloneable(m) {\n		return s.sendOnce(m)\n	}\n	s.request = messages.clone(m)\n", new: "	if s.request = messages.clone(m); s.request == nil {\n		s.request = m\n	}\n",
+	},
+	{
+		name: "a copy that panics leaves OnFinish untold", law: "OnFinish is told once", file: "grpcmw/unary.go",
+		old: "	defer func() { finish(u.options, end) }()\n", new: "	defer func() {\n		if end == nil {\n			finish(u.options, end)\n		}\n	}()\n",
+	},
+	{
+		name: "a config that says nothing takes the place of the channel's", law: "a config is obeyed once", file: "grpcmw/client.go",
+		old: "; json != \"{}\" {", new: "; json != \"\" {",
+	},
+	// Streams and what is below them.
+	{
+		name: "the end of one RPC below is the end of the stream", law: "L2", file: "grpcmw/openstream.go",
+		old: "	case bare:\n", new: "	case bare || err != nil:\n",
+	},
+	{
+		name: "a stream that is made up inside outlives its context", law: "L2", file: "grpcmw/openstream.go",
+		old: "	if quiet {\n", new: "	if quiet && s.told > 0 {\n",
+	},
+	{
+		name: "what is given up inside runs on", law: "L2", file: "grpcmw/openstream.go",
+		old: "	s.settle(err)\n	s.cancel()\n}\n\n// finished", new: "	s.settle(err)\n}\n\n// finished",
+	},
+	{
+		name: "an attempt without headers wins if nobody has told its end", law: "R5", file: "grpcmw/streamattempt.go",
+		old: "	case !w.lost():\n", new: "	case !w.lost() || w.watched:\n",
+	},
+	{
+		name: "RecvMsg returns before the options are written", law: "K17", file: "grpcmw/serverstream.go",
+		old: "	w.over(err)\n	return explained\n", new: "	return explained\n",
+	},
+	{
+		name: "the context of a stream outlives it", law: "L10", file: "grpcmw/streamattempt.go",
+		old: "	s.cancel()\n	return func() { finish(", new: "	return func() { finish(",
+	},
+	{
+		name: "a stream without a request does not see the channel close", law: "K18", file: "grpcmw/serverstream.go",
+		old: "	return state == connectivity.Shutdown || cc.WaitForStateChange(ctx, state)\n", new: "	<-ctx.Done()\n	return state == connectivity.Shutdown\n",
+	},
+	{
+		name: "a stream without a request ends without a word", law: "OnFinish is told once", file: "grpcmw/serverstream.go",
+		old: "	s.cancel()\n	finish(s.options, err)\n", new: "	s.cancel()\n",
+	},
+	{
+		name: "a transparent retry that begins twice is the channel's", law: "H17", file: "grpcmw/statshandler.go",
+		old: "	if a.transparent.Swap(false) {\n", new: "	if a.transparent.Swap(false) && w == nil {\n",
+	},
+	{
+		name: "two handlers count twice", law: "M1", file: "grpcmw/statshandler.go",
+		old: "	if a.last.Swap(event) == event {\n", new: "	if a.last.Swap(event) == event && w == nil {\n",
+	},
+	{
+		name: "a call on the way uses up the attempts of the call", law: "B38", file: "grpcmw/statshandler.go",
+		old: "	return hedgedlimit.Apart(ctx)\n", new: "	_ = hedgedlimit.Apart\n	return ctx\n",
+	},
+	{
+		name: "a call within itself has its attempts for itself", law: "B38", file: "grpcmw/statshandler.go",
+		old: "	if !ok || a.method == method && targetOf(a.cc) == targetOf(cc) {\n", new: "	if _ = a; !ok {\n",
 	},
 	// Targets.
 	{
@@ -188,7 +273,7 @@ var grpcclientFaults = []fault{
 	},
 	{
 		name: "transparent retries are retries of the channel", law: "H17", file: "grpcmw/statshandler.go",
-		old: "	if transparent {\n		w.transparent.Add(1)\n		return\n	}\n", new: "	if transparent {\n		w.transparent.Add(1)\n	}\n",
+		old: "		a.transparent.Store(true)\n		w.transparent.Add(1)\n		return\n", new: "		w.transparent.Add(1)\n",
 	},
 	{
 		name: "the deadline of a hop is the caller's", law: "DeadlineFraction", file: "grpcmw/context.go",

@@ -157,7 +157,7 @@ var hedgingFaults = []fault{
 	},
 	{
 		name: "a loser that was cancelled takes a token", law: "A6", file: "hedgedlimit/attempt.go",
-		old: "	if h.follower != nil && !canceled && o != permit.Canceled {", new: "	if _ = canceled; h.follower != nil {",
+		old: "	if h.follower != nil && !canceled && !byCaller {", new: "	if _, _ = canceled, byCaller; h.follower != nil {",
 	},
 	{
 		name: "a composite keeps what it withdrew before the no", law: "L9", file: "hedgedlimit/budgets.go",
@@ -217,7 +217,7 @@ var hedgingFaults = []fault{
 	},
 	{
 		name: "a caller who cancels takes a token", law: "A6", file: "hedgedlimit/attempt.go",
-		old: " && !canceled && o != permit.Canceled {", new: " && !canceled {",
+		old: "	byCaller := o == permit.Canceled || ", new: "	byCaller := ",
 	},
 	{
 		name: "a part of a budget that panics ends the others' books", law: "L9", file: "hedgedlimit/budgets.go",
