@@ -73,7 +73,6 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	o := options{settings: defaultSettings()}
 	s := &o.settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // the error is returned, and usage is for -h
 	f.DurationVar(&s.Duration, "duration", s.Duration, "how long each of the five rows is measured")
 	f.Float64Var(&s.Rate, "rate", s.Rate, "calls `a-second`, arriving at random (open loop)")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of arrivals and service times")
@@ -81,17 +80,11 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	f.StringVar(&s.Cancel, "cancel", s.Cancel, "whether the service stops work whose client has gone: honour, ignore, or both in turn")
 	f.IntVar(&s.WarmUp, "warmup", s.WarmUp, "calls before each row that are not counted")
 	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`")
-	if err := f.Parse(args); err != nil {
+	if err := parseArgs(f, args, w); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(w, "usage: go run ./bench [flags]\n       go run ./bench sim [flags]; see go run ./bench sim -h")
-			f.SetOutput(w)
-			f.PrintDefaults()
-			return options{}, err
+			fmt.Fprintln(w, "see also go run ./bench sim -h and go run ./bench hedge -h")
 		}
-		return options{}, fmt.Errorf("bench: %w", err)
-	}
-	if f.NArg() > 0 {
-		return options{}, fmt.Errorf("bench: unexpected argument %q", f.Arg(0))
+		return options{}, err
 	}
 	return o, s.validate()
 }

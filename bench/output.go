@@ -1,11 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"io"
-
-	"github.com/holdfast-go/holdfast/bench/internal/course"
-)
+import "io"
 
 // simOutput is where the results of simulations go.
 type simOutput struct {
@@ -14,9 +9,9 @@ type simOutput struct {
 	file   *jsonFile // nil unless it goes to a file
 }
 
-// openOutput opens the file of -json and makes the directory of -report, either of which
-// may be empty: now, and not after minutes of work.
-func openOutput(jsonPath, reportDir string, stdout, stderr io.Writer) (simOutput, error) {
+// openOutput opens the file of -json, whose path may be empty: now, and not after minutes of
+// work.
+func openOutput(jsonPath string, stdout, stderr io.Writer) (simOutput, error) {
 	o := simOutput{tables: stdout}
 	switch jsonPath {
 	case "":
@@ -27,11 +22,6 @@ func openOutput(jsonPath, reportDir string, stdout, stderr io.Writer) (simOutput
 		var err error
 		if o.file, err = createJSON(jsonPath); err != nil {
 			return simOutput{}, err
-		}
-	}
-	if reportDir != "" {
-		if err := course.Prepare(reportDir); err != nil {
-			return simOutput{}, fmt.Errorf("bench: -report: %w", err)
 		}
 	}
 	return o, nil
