@@ -2,8 +2,8 @@ package main
 
 import "io"
 
-// simOutput is where the results of simulations go.
-type simOutput struct {
+// output is where the results of a program go.
+type output struct {
 	tables io.Writer
 	json   io.Writer // nil unless the report goes to standard output
 	file   *jsonFile // nil unless it goes to a file
@@ -11,8 +11,8 @@ type simOutput struct {
 
 // openOutput opens the file of -json, whose path may be empty: now, and not after minutes of
 // work.
-func openOutput(jsonPath string, stdout, stderr io.Writer) (simOutput, error) {
-	o := simOutput{tables: stdout}
+func openOutput(jsonPath string, stdout, stderr io.Writer) (output, error) {
+	o := output{tables: stdout}
 	switch jsonPath {
 	case "":
 	case "-":
@@ -21,14 +21,14 @@ func openOutput(jsonPath string, stdout, stderr io.Writer) (simOutput, error) {
 	default:
 		var err error
 		if o.file, err = createJSON(jsonPath); err != nil {
-			return simOutput{}, err
+			return output{}, err
 		}
 	}
 	return o, nil
 }
 
 // write writes the report, if it was asked for.
-func (o simOutput) write(report any) error {
+func (o output) write(report any) error {
 	switch {
 	case o.json != nil:
 		return writeJSON(o.json, report)
