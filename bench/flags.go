@@ -82,7 +82,7 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`")
 	if err := parseArgs(f, args, w); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(w, "see also go run ./bench sim -h and go run ./bench hedge -h")
+			fmt.Fprintln(w, "see also go run ./bench sim -h, hedge -h and storm -h")
 		}
 		return options{}, err
 	}

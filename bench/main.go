@@ -36,6 +36,11 @@
 // idle to overloaded, beside no hedging and the ways in which it is usually done, and tells
 // whether it ever made anything worse.
 //
+//	go run ./bench storm
+//
+// shows how retries keep an outage of half a minute going for ever, and what ends it (package
+// storm): a budget within minutes, a limit at once.
+//
 // Exit codes: 0, 1 if the run failed or a law was broken, 2 for bad flags, 3 if a
 // simulation ended well and the limit missed a target, 130 after Ctrl-C, when what
 // was finished is printed.
@@ -79,6 +84,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return simulate(ctx, args[1:], stdout, stderr)
 		case "hedge":
 			return hedge(ctx, args[1:], stdout, stderr)
+		case "storm":
+			return retryStorm(ctx, args[1:], stdout, stderr)
 		}
 	}
 	o, err := parseFlags(args, stderr)

@@ -91,7 +91,8 @@ func (c *Chart) plot() (*plot.Plot, error) {
 		if x.Color < 0 {
 			line.Dashes = plotutil.Dashes(1)
 		} else {
-			line.Color = colors[x.Color%len(colors)]
+			// Where there are more curves than colors, dashes tell them apart.
+			line.Color, line.Dashes = colors[x.Color%len(colors)], plotutil.Dashes(x.Color/len(colors))
 		}
 		p.Add(line)
 		lines[i] = line
@@ -100,6 +101,10 @@ func (c *Chart) plot() (*plot.Plot, error) {
 		p.Legend.Add(x.Name, lines[i])
 	}
 	p.X.Min, p.X.Max = 0, 1.12*c.Length.Seconds() // with room for the legend
+	if len(c.Curves) > len(colors) {
+		p.X.Max = 1.3 * c.Length.Seconds()
+		p.Legend.TextStyle.Font.Size *= 0.75
+	}
 	if p.Y.Max <= p.Y.Min {
 		p.Y.Max = p.Y.Min + 1 // all of it lies on the axis
 	}
@@ -112,7 +117,7 @@ func (c *Chart) plot() (*plot.Plot, error) {
 // secondTicks marks about ten round times.
 func secondTicks(length time.Duration) plot.ConstantTicks {
 	step := time.Second
-	for _, s := range []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, time.Minute} {
+	for _, s := range []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
 		if length > 12*step {
 			step = s
 		}

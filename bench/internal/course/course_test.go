@@ -1,7 +1,9 @@
 package course
 
 import (
+	"bytes"
 	"encoding/xml"
+	"image/png"
 	"io"
 	"os"
 	"path/filepath"
@@ -89,5 +91,47 @@ func TestPoints(t *testing.T) {
 	p := (&Chart{}).points(x, x)
 	if len(p) > maxPoints || p[0].Y != 5 {
 		t.Errorf("%d points, the first at %v", len(p), p[0])
+	}
+}
+
+// All charts are in one picture, also where there are more curves than colors.
+func TestDraw(t *testing.T) {
+	var curves []Curve
+	for i := range 2*len(colors) + 1 {
+		curves = append(curves, Curve{Name: "curve", Color: i, Seconds: []float64{0, 1}, Y: []float64{1, float64(i)}})
+	}
+	charts := []Chart{{Title: "First", Length: time.Hour, Curves: curves}, {Title: "Second", Length: time.Hour, Log: true, Curves: curves[:1]}}
+	heights := map[string][2]int{}
+	for _, name := range []string{"a.png", "B.SVG"} {
+		format, err := Format(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range charts {
+			var b bytes.Buffer
+			if err := Draw(&b, format, charts[:i+1]); err != nil {
+				t.Fatal(err)
+			}
+			h := heights[format]
+			if format == "svg" {
+				h[i] = strings.Count(b.String(), ">First<") + strings.Count(b.String(), ">Second<")
+			} else if c, err := png.DecodeConfig(&b); err != nil {
+				t.Error(err)
+			} else {
+				h[i] = c.Height
+			}
+			heights[format] = h
+		}
+	}
+	if h := heights["svg"]; h != [2]int{1, 2} {
+		t.Errorf("%v titles in the svg", h)
+	}
+	if h := heights["png"]; h[0] == 0 || h[1] < 2*h[0]-1 || h[1] > 2*h[0]+1 {
+		t.Errorf("heights %v of one chart and two", h)
+	}
+	for _, name := range []string{"", "png", "a.pdf"} {
+		if _, err := Format(name); err == nil {
+			t.Errorf("there is a format for %q", name)
+		}
 	}
 }

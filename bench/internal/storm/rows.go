@@ -50,6 +50,9 @@ func Rows(s Settings) []Row {
 	shared := func(budget float64) []Layer { return []Layer{{Tries: n, Budget: budget}} }
 	percent := func(x float64) string { return fmt.Sprintf("%.4g %%", 100*x) }
 
+	budgeted := func(x float64) string { return fmt.Sprintf("%d attempts, with one budget of %s", n, percent(x)) }
+	each := fmt.Sprintf("%d layers of %d tries, each with a budget of %s", s.Layers, s.Tries, percent(s.Budget))
+
 	var rows []Row
 	add := func(name, about string, change func(*Row)) {
 		r := Row{Case: base}
@@ -62,15 +65,15 @@ func Rows(s Settings) []Row {
 		r.Layers = layers(s.Layers, 0)
 		r.Known = "never, 27.0 ×, 6,290,460, 98.8 %"
 	})
-	add("budget", "as many, with one budget of "+percent(s.Budget), func(r *Row) {
+	add("budget", budgeted(s.Budget), func(r *Row) {
 		r.Layers = shared(s.Budget)
 		r.Known = "after 95 s, 1.1 ×, 2,296, 3.7 %"
 	})
-	add("high budget", "with one of "+percent(s.HighBudget), func(r *Row) {
+	add("high budget", budgeted(s.HighBudget), func(r *Row) {
 		r.Layers = shared(s.HighBudget)
 		r.Known = "after 149 s"
 	})
-	add("high load", fmt.Sprintf("%d calls a second, with one budget of %s", s.HighLoad, percent(s.Budget)), func(r *Row) {
+	add("high load", fmt.Sprintf("%d calls a second, %s", s.HighLoad, budgeted(s.Budget)), func(r *Row) {
 		r.Layers, r.Load = shared(s.Budget), s.HighLoad
 		r.Known = "after 2,847 s"
 	})
@@ -79,40 +82,41 @@ func Rows(s Settings) []Row {
 		r.Known = "never"
 	})
 
-	add("limit", fmt.Sprintf("%d attempts, with a limiter in front of the server", n), func(r *Row) {
+	add("limit", fmt.Sprintf("%d attempts, and a limiter in front of the server", n), func(r *Row) {
 		r.Layers, r.Limit, r.Within = layers(s.Layers, 0), AtClient, within
 	})
-	add("limit + budget", "with one budget of "+percent(s.Budget)+" besides", func(r *Row) {
+	add("limit + budget", budgeted(s.Budget)+", and a limiter in front of the server", func(r *Row) {
 		r.Layers, r.Limit, r.Within, r.FirstTry = shared(s.Budget), AtClient, within, firstTry
 	})
-	add("budgets", fmt.Sprintf("each of the %d layers has a budget of %s", s.Layers, percent(s.Budget)), func(r *Row) {
+	add("budgets", each, func(r *Row) {
 		r.Layers, r.PeakOfTen = layers(s.Layers, s.Budget), 1.33
 	})
-	add("limit + budgets", "and there is a limiter in front of the server", func(r *Row) {
+	add("limit + budgets", each+", and a limiter in front of the server", func(r *Row) {
 		r.Layers, r.Limit, r.PeakOfTen, r.Within, r.FirstTry = layers(s.Layers, s.Budget), AtClient, 1.33, within, firstTry
 	})
-	add("server limit", fmt.Sprintf("%d attempts, and the server has a limiter", n), func(r *Row) {
+	add("server limit", fmt.Sprintf("%d attempts, and a limiter in the server", n), func(r *Row) {
 		r.Layers, r.Limit, r.Within = layers(s.Layers, 0), AtServer, within
 	})
-	add("header", fmt.Sprintf("and obeys the attempt header: marked retries leave the reserve free, and %s of %d s of calls at most get in", percent(s.Marked.Ratio), s.Marked.Window), func(r *Row) {
+	add("header", fmt.Sprintf("%d attempts, and a limiter in the server that obeys the attempt header: a retry leaves the reserve free, and of %d s they are at most %s of the calls", n, s.Marked.Window, percent(s.Marked.Ratio)), func(r *Row) {
 		r.Layers, r.Limit, r.Within, r.FirstTry = layers(s.Layers, 0), AtServerMarked, within, firstTry
 	})
 
 	add("short queue", fmt.Sprintf("%d attempts, and a queue that holds %d", n, s.MaxQueue), func(r *Row) {
 		r.Layers, r.MaxQueue = layers(s.Layers, 0), s.MaxQueue
 	})
-	add("short queue + budget", "with one budget of "+percent(s.Budget)+" besides", func(r *Row) {
+	add("short queue + budget", fmt.Sprintf("%s, and a queue that holds %d", budgeted(s.Budget), s.MaxQueue), func(r *Row) {
 		r.Layers, r.MaxQueue = shared(s.Budget), s.MaxQueue
 	})
 	backoff := fmt.Sprintf("a back-off of any part of %d s, × %d, at most %d s", s.Backoff.Initial, s.Backoff.Multiplier, s.Backoff.Max)
 	add("back-off", fmt.Sprintf("%d attempts, with %s", n, backoff), func(r *Row) {
 		r.Layers, r.Backoff = layers(s.Layers, 0), &s.Backoff
 	})
+	called := fmt.Sprintf("calls for %d s to a server that is gone, %d attempts", s.Herd, n)
 	herd := func(r *Row) {
 		r.Layers, r.Start, r.Outage, r.Calls = layers(s.Layers, 0), 0, s.Length, s.Herd
 	}
-	add("herd", fmt.Sprintf("calls for %d s to a server that is gone, %d attempts", s.Herd, n), herd)
-	add("herd + back-off", "with that back-off", func(r *Row) {
+	add("herd", called, herd)
+	add("herd + back-off", called+", with "+backoff, func(r *Row) {
 		herd(r)
 		r.Backoff = &s.Backoff
 	})
