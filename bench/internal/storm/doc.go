@@ -40,9 +40,10 @@
 // known it changes nothing. TestInsideOfATick shows both.
 //
 // The limits are limiter.Limiter with their defaults, run as they are in a bubble of
-// testing/synctest (package bubble), by one goroutine. [AtClient] is in front of the server:
-// a permit is held until the answer or the time-out, so what a client has given up lies in the
-// queue of the server without one. [AtServer] holds its permit until the server is done.
+// testing/synctest (package bubble), by one goroutine. [AtClient] is one in front of the server,
+// for all calls: a permit is held until the answer or the time-out, so what the client has
+// given up lies in the queue of the server without one, and a retry that gets none has cost
+// nothing of its budget. [AtServer] holds its permit until the server is done.
 // [AtServerMarked] is the same with an eye on which attempts are retries, as their header
 // says: they get a permit only beyond the reserve, and in ten seconds no more of them than a
 // tenth of what came.

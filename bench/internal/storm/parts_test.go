@@ -37,6 +37,18 @@ func TestLayersTryFromTheInside(t *testing.T) {
 	}
 }
 
+// Each first try that a retry above leads to pays in, also where nobody asks what it costs.
+func TestRetriesPayInBelow(t *testing.T) {
+	x := newTestClient(t, Case{Load: 10, Layers: []Layer{{Tries: 2}, {Tries: 2, Budget: 0.1}}})
+	x.layers[1].budget.Withdraw(x.now)
+	if given := x.failed(1, 10); given != 0 {
+		t.Errorf("%d calls are given up", given)
+	}
+	if b := x.layers[1].budget.Balance(x.now); b != 1 {
+		t.Errorf("ten tries of a tenth paid in %v", b)
+	}
+}
+
 // A retry that was not sent costs the layer nothing that tried.
 func TestUnsentRetryIsPaidBack(t *testing.T) {
 	x := newTestClient(t, Case{Load: 10, Layers: []Layer{{Tries: 2, Budget: 0.1}, {Tries: 2, Budget: 0.1}}})

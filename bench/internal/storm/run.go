@@ -42,12 +42,8 @@ func Simulate(c *Case, stop *atomic.Bool, ticks *atomic.Int64) (f *Figures, err 
 
 // simulate runs it, in detail or not. It must be in a bubble if there is a limit.
 func simulate(c *Case, detailed bool, stop *atomic.Bool, ticks *atomic.Int64) (*Figures, error) {
-	client, err := newClient(c)
+	r, err := newRun(c)
 	if err != nil {
-		return nil, err
-	}
-	r := &run{Case: c, client: client, figures: newFigures(c), refused: make([]int, c.attempts())}
-	if r.gate, err = newGate(c, &r.queue); err != nil {
 		return nil, err
 	}
 	start := time.Now()
@@ -55,15 +51,30 @@ func simulate(c *Case, detailed bool, stop *atomic.Bool, ticks *atomic.Int64) (*
 		if stop.Load() {
 			return nil, errStopped
 		}
-		r.began = start.Add(time.Duration(r.tick) * time.Second)
-		r.gate.begin(r.began)
-		r.fail()
-		r.arrive(detailed)
-		r.figures.Queue[r.tick] = r.queue.n
+		r.step(start, detailed)
 		ticks.Add(1)
 	}
 	r.figures.finish(c)
 	return r.figures, nil
+}
+
+func newRun(c *Case) (*run, error) {
+	client, err := newClient(c)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Case: c, client: client, figures: newFigures(c), refused: make([]int, c.attempts())}
+	r.gate, err = newGate(c, &r.queue)
+	return r, err
+}
+
+// step goes through the tick of a run that has begun at start.
+func (r *run) step(start time.Time, detailed bool) {
+	r.began = start.Add(time.Duration(r.tick) * time.Second)
+	r.gate.begin(r.began)
+	r.fail()
+	r.arrive(detailed)
+	r.figures.Queue[r.tick] = r.queue.n
 }
 
 // fail tells the clients what has failed since the last tick.
@@ -149,7 +160,7 @@ func (r *run) inDetail(due []int) {
 		r.offer(number, at)
 	}
 	r.serveUntil(time.Second)
-	r.free = max(r.free-time.Second, -r.each())
+	r.free -= time.Second
 	if r.out() {
 		r.free = 0 // what it has begun it begins again
 	}
@@ -170,7 +181,7 @@ func (r *run) offer(number int, at time.Duration) {
 		return
 	}
 	if r.queue.n == 0 {
-		r.free = max(r.free, at)
+		r.free = at
 	}
 	r.queue.push(batch{r.tick, number, 1})
 }

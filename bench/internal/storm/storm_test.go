@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync/atomic"
 	"testing"
 )
 
@@ -27,6 +26,14 @@ func rowsByName(t *testing.T) map[string]*Figures {
 			if !j.Met {
 				t.Errorf("%s: %s: %s", r.Name, j.What, j.Value)
 			}
+		}
+		sent := f.Attempts
+		if r.Limit == AtClient {
+			sent -= f.Refused
+		}
+		if f.Came != sent || f.Answered+f.Wasted != f.Served || f.Answered+f.Failed > f.Calls {
+			t.Errorf("%s: the counts do not add up: %d attempts, %d came, %d refused; %d served, %d answered, %d wasted; %d calls, %d failed",
+				r.Name, f.Attempts, f.Came, f.Refused, f.Served, f.Answered, f.Wasted, f.Calls, f.Failed)
 		}
 	}
 	return byName
@@ -131,11 +138,6 @@ func TestSweepStops(t *testing.T) {
 	if err := s.Run(ctx); !errors.Is(err, context.Canceled) || len(s.Figures) != len(s.Rows) {
 		t.Errorf("%v, with room for %d rows of %d", err, len(s.Figures), len(s.Rows))
 	}
-	var stop atomic.Bool
-	stop.Store(true)
-	if f, err := Simulate(&s.Rows[0].Case, &stop, new(atomic.Int64)); !errors.Is(err, errStopped) || f != nil {
-		t.Errorf("%v, %v", f, err)
-	}
 }
 
 // There are targets for the defaults alone, and each can be missed.
@@ -180,5 +182,39 @@ func TestJudge(t *testing.T) {
 	// The beginning of what came of a row is not the beginning of a number in it.
 	if r := (Row{Known: "after 10 s, 1.1 ×, 1"}); r.Judge(&good)[0].Met {
 		t.Error("1 is taken for the beginning of 1,234")
+	}
+}
+
+// What is worked out of the seconds, where the time-out is two of them.
+func TestFigures(t *testing.T) {
+	c := &Case{Capacity: 5, Load: 4, Timeout: 2, Start: 2, Outage: 3, Calls: 20, Length: 20}
+	three, four, six := 3, 4, 6
+	for _, tt := range []struct {
+		name                          string
+		queue, good                   map[int]int // by second
+		lastFailure                   int
+		recovered, answering, failing *int
+	}{
+		{"a queue that fits into a time-out is none", map[int]int{8: 10, 7: 11}, map[int]int{1: 4, 7: 3, 9: 4, 10: 3}, 11, &three, &four, &six},
+		{"a queue that comes back counts until the last second", map[int]int{6: 11, 8: 9, 10: 11}, map[int]int{8: 5}, 9, &six, &three, &four},
+		{"what lasts until the end is never over", map[int]int{19: 11}, nil, 17, nil, nil, nil},
+		{"what was over before the outage ended is over at once", map[int]int{4: 11}, map[int]int{5: 4}, 3, new(int), new(int), new(int)},
+	} {
+		f := newFigures(c)
+		for tick, n := range tt.queue {
+			f.Queue[tick] = n
+		}
+		for tick, n := range tt.good {
+			f.Good[tick] = n
+		}
+		f.lastFailure = tt.lastFailure
+		f.Rate[3], f.Rate[12], f.Rate[13] = 40, 44, 36
+		f.finish(c)
+		if !reflect.DeepEqual([]*int{f.Recovered, f.Answering, f.Failing}, []*int{tt.recovered, tt.answering, tt.failing}) {
+			t.Errorf("%s: recovered %s, answers %s, last failure %s", tt.name, After(f.Recovered), After(f.Answering), After(f.Failing))
+		}
+		if f.Peak != 11 || f.PeakOfTen != 2.1 {
+			t.Errorf("%s: peaks of %v and %v", tt.name, f.Peak, f.PeakOfTen)
+		}
 	}
 }
