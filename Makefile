@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench sim hedge bench-ledger bench-limiter mutants fuzz stress long
+.PHONY: check check-deep test race fmt bench sim hedge storm bench-ledger bench-limiter mutants fuzz stress long
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -31,6 +31,11 @@ sim:
 # 3 if hedging hurt anywhere.
 hedge:
 	go run ./bench hedge -policy all -limit all -report out/hedging
+
+# The retry storm in virtual time: the table of bench/STORM.md. It exits with 3 if a target
+# was missed.
+storm:
+	go run ./bench storm
 
 # The ledger beside its rivals, medians of ten: the tables of permit/BENCHMARKS.md.
 bench-ledger:
