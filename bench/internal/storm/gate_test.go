@@ -1,6 +1,7 @@
 package storm
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -143,7 +144,7 @@ func TestSimulateStops(t *testing.T) {
 	var stop atomic.Bool
 	stop.Store(true)
 	row := Rows(Defaults())[0]
-	if f, err := Simulate(&row.Case, &stop, new(atomic.Int64)); err != errStopped || f != nil {
+	if f, err := Simulate(&row.Case, &stop, new(atomic.Int64)); !errors.Is(err, errStopped) || f != nil {
 		t.Errorf("%v, %v", f, err)
 	}
 }
