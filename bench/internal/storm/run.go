@@ -145,10 +145,12 @@ func (r *run) inDetail(due []int) {
 	}
 	all := calls + retries
 	number, left := 0, 0 // of the retries
+	share := 0           // of the next call, in parts of all
 	for i := range all {
 		at := time.Duration(i) * time.Second / time.Duration(all)
 		r.serveUntil(at)
-		if (i+1)*calls/all > i*calls/all {
+		if share += calls; share >= all {
+			share -= all
 			r.offer(0, at)
 			continue
 		}
