@@ -29,6 +29,7 @@ const (
 type options struct {
 	settings settings
 	jsonPath string
+	reportFlag
 }
 
 // settings is what the experiments have in common.
@@ -79,7 +80,8 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	f.IntVar(&s.Slots, "slots", s.Slots, "worker slots of each of the two replicas")
 	f.StringVar(&s.Cancel, "cancel", s.Cancel, "whether the service stops work whose client has gone: honour, ignore, or both in turn")
 	f.IntVar(&s.WarmUp, "warmup", s.WarmUp, "calls before each row that are not counted")
-	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`")
+	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`, or to standard output if it is -")
+	o.reportFlag.register(f, "also draw the rows, into an HTML file and pictures in this `directory`")
 	if err := parseArgs(f, args, w); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(w, "see also go run ./bench sim -h, hedge -h and storm -h")

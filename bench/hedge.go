@@ -43,7 +43,7 @@ func (r *hedgeReport) fill(ctx context.Context, o hedgeOptions, stdout, stderr i
 	r.add(rows)
 	err := errors.Join(printRows(stdout, rows), r.printVerdict(stdout))
 	if o.reportDir != "" && failure == nil && err == nil {
-		err = course.Write(o.reportDir, "Hedging", hedgePages(rows))
+		err = course.Write(o.reportDir, "Hedging", r.about(), hedgePages(rows))
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -54,7 +54,7 @@ func parseHedgeFlags(args []string, w io.Writer) (hedgeOptions, error) {
 	seed := f.Uint64("seed", 1, "the first seed")
 	long := f.Float64("long", 1, "`factor` of how long all phases but the first are: chance is less in longer ones")
 	o.commonFlags.register(f)
-	o.reportFlag.register(f)
+	o.reportFlag.register(f, drawSeed)
 	if err := parseArgs(f, args, w); err != nil {
 		return hedgeOptions{}, err
 	}

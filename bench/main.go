@@ -8,7 +8,7 @@
 // conservative delay, an aggressive one, a learnt delay with a budget, and the
 // same under an adaptive limit. Each meets the same arrivals and the same service
 // times. Latencies, costs and a verdict are printed at the end; -json writes
-// everything to a file as well.
+// everything to a file as well, and -report draws a page of it.
 //
 // The load is light by default, so that it runs anywhere. How the set-ups differ
 // near and beyond what the service can take, and why an aggressive delay is not
@@ -48,8 +48,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -88,31 +86,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return retryStorm(ctx, args[1:], stdout, stderr)
 		}
 	}
-	o, err := parseFlags(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	}
-	var file *jsonFile
-	if o.jsonPath != "" {
-		// Now, and not after a minute of work.
-		if file, err = createJSON(o.jsonPath); err != nil {
-			fmt.Fprintln(stderr, err)
-			return exitUsage
-		}
-	}
-	r := newReport(o, time.Now())
-	code := r.fill(ctx, stdout, stderr)
-	if file != nil {
-		if err := file.write(r); err != nil {
-			fmt.Fprintln(stderr, err)
-			return max(code, exitFailed)
-		}
-	}
-	return code
+	return runProgram(ctx, args, stdout, stderr, func(args []string, usage io.Writer) (program, error) {
+		o, err := parseFlags(args, usage)
+		r := newReport(o, time.Now())
+		return program{
+			jsonPath: o.jsonPath, prepare: o.prepare, report: r,
+			fill: func(ctx context.Context, tables, stderr io.Writer) int {
+				began := time.Now()
+				code := r.fill(ctx, tables, stderr)
+				r.ElapsedSeconds = time.Since(began).Seconds()
+				if err := o.draw(r); err != nil {
+					fmt.Fprintln(stderr, "bench:", err)
+					return exitFailed
+				}
+				return code
+			},
+		}, err
+	})
 }
 
 // fill runs all experiments, prints each round of them as soon as it is complete,

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/course"
 )
@@ -76,12 +75,15 @@ func (c *commonFlags) validate() error {
 	return nil
 }
 
-// reportFlag is that of the simulations which draw pages.
+// reportFlag is that of the programs which draw pages.
 type reportFlag struct{ reportDir string }
 
-func (r *reportFlag) register(f *flag.FlagSet) {
-	f.StringVar(&r.reportDir, "report", "", "also draw the first seed over time, into HTML files in this `directory`")
+func (r *reportFlag) register(f *flag.FlagSet, usage string) {
+	f.StringVar(&r.reportDir, "report", "", usage)
 }
+
+// drawSeed is what -report does in the simulations.
+const drawSeed = "also draw the first seed over time, into HTML files in this `directory`"
 
 // prepare makes the directory, if there is to be one.
 func (r *reportFlag) prepare() error {
@@ -111,23 +113,4 @@ func parseArgs(f *flag.FlagSet, args []string, w io.Writer) error {
 		return fmt.Errorf("bench: unexpected argument %q", f.Arg(0))
 	}
 	return nil
-}
-
-// runInfo is what every report begins with.
-type runInfo struct {
-	Started        time.Time `json:"started"`
-	Go             string    `json:"go"`
-	OS             string    `json:"os"`
-	Arch           string    `json:"arch"`
-	CPUs           int       `json:"cpus"`
-	ElapsedSeconds float64   `json:"elapsed_seconds"`
-	// Interrupted tells that what was asked for may be missing, in part or as a whole.
-	Interrupted bool `json:"interrupted"`
-}
-
-func newRunInfo(now time.Time) runInfo {
-	return runInfo{
-		Started: now.UTC().Truncate(time.Second),
-		Go:      runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-	}
 }

@@ -42,7 +42,7 @@ func (r *simReport) fill(ctx context.Context, o simOptions, stdout, stderr io.Wr
 			err = errors.Join(err, printMatches(stdout, t.Seeds, matches))
 		}
 		if o.reportDir != "" && ctx.Err() == nil && err == nil {
-			err = course.Write(o.reportDir, "Arena", simPages(matches))
+			err = course.Write(o.reportDir, "Arena", r.about(), simPages(matches))
 		}
 		switch {
 		case ctx.Err() != nil:

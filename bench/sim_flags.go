@@ -57,7 +57,7 @@ func parseSimFlags(args []string, w io.Writer) (simOptions, error) {
 	f.Float64Var(&scale.Workers, "scale-workers", 1, "`factor` of all workers, rounded")
 	f.BoolVar(&o.compare, "scales", false, "instead, compare goodput with service, rate and workers × 0.5 and × 1.5 each")
 	o.commonFlags.register(f)
-	o.reportFlag.register(f)
+	o.reportFlag.register(f, drawSeed)
 	if err := parseArgs(f, args, w); err != nil {
 		return simOptions{}, err
 	}

@@ -77,7 +77,7 @@ func stormCharts(s *storm.Sweep) []course.Chart {
 				y[t] = float64(n)
 			}
 			c.Length = time.Duration(s.Rows[i].Length) * time.Second
-			c.Curves = append(c.Curves, course.Curve{Name: s.Rows[i].Name, Color: i, Seconds: seconds, Y: y})
+			c.Curves = append(c.Curves, course.Curve{Name: s.Rows[i].Name, Color: i, X: seconds, Y: y})
 		}
 	}
 	if !finished {

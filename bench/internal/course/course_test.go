@@ -16,18 +16,18 @@ import (
 func TestWrite(t *testing.T) {
 	seconds := []float64{0, 1, 2}
 	charts := []Chart{{Title: "Good calls", Unit: "a second", Length: 2 * time.Second, Curves: []Curve{
-		{Name: "aimd", Seconds: seconds, Y: []float64{3, 2, 1}}, {Name: "ideal", Color: -1, Seconds: seconds, Y: []float64{3, 3, 3}},
+		{Name: "aimd", X: seconds, Y: []float64{3, 2, 1}}, {Name: "ideal", Color: -1, X: seconds, Y: []float64{3, 3, 3}},
 	}}}
 	pages := []Page{{File: "S1", Title: "S1 overload", Charts: charts}, {File: "S2", Title: "S2 <drop>", Lines: []string{"c 5"}, Note: "A note.", Charts: charts}}
 	dir := filepath.Join(t.TempDir(), "new", "report")
 	if err := Prepare(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(dir, "All of it", pages); err != nil {
+	if err := Write(dir, "All of it", []string{"machine: <one>"}, pages); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]string{
-		"index.html": {"All of it", `href="S1.html"`, `href="S2.html"`},
+		"index.html": {"All of it", "machine: &lt;one&gt;", `href="S1.html"`, `href="S2.html"`},
 		"S2.html":    {"S2 &lt;drop&gt;", "Good calls", "ideal", "aimd", "c 5", "A note."},
 	} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -53,7 +53,7 @@ func TestWrite(t *testing.T) {
 func TestChartOfNothing(t *testing.T) {
 	for _, y := range [][]float64{{0, 0}, {0, 1}} {
 		for _, log := range []bool{false, true} {
-			c := Chart{Title: "Nothing", Log: log, Length: 2 * time.Second, Curves: []Curve{{Name: "none", Seconds: []float64{1, 2}, Y: y}}}
+			c := Chart{Title: "Nothing", Log: log, Length: 2 * time.Second, Curves: []Curve{{Name: "none", X: []float64{1, 2}, Y: y}}}
 			svg, err := c.svg()
 			if err != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestPoints(t *testing.T) {
 func TestDraw(t *testing.T) {
 	var curves []Curve
 	for i := range 2*len(colors) + 1 {
-		curves = append(curves, Curve{Name: "curve", Color: i, Seconds: []float64{0, 1}, Y: []float64{1, float64(i)}})
+		curves = append(curves, Curve{Name: "curve", Color: i, X: []float64{0, 1}, Y: []float64{1, float64(i)}})
 	}
 	charts := []Chart{{Title: "First", Length: time.Hour, Curves: curves}, {Title: "Second", Length: time.Hour, Log: true, Curves: curves[:1]}}
 	heights := map[string][2]int{}

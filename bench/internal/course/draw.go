@@ -36,7 +36,7 @@ func Draw(w io.Writer, format string, charts []Chart) error {
 	}
 	tiles := draw.Tiles{Rows: len(charts), Cols: 1}
 	for i := range charts {
-		p, err := charts[i].plot()
+		p, err := charts[i].plot(true)
 		if err != nil {
 			return err
 		}
