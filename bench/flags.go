@@ -84,7 +84,7 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	o.reportFlag.register(f, "also draw the rows, into an HTML file and pictures in this `directory`")
 	if err := parseArgs(f, args, w); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(w, "see also go run ./bench sim -h, hedge -h and storm -h")
+			fmt.Fprintln(w, "see also go run ./bench sim -h, hedge -h, storm -h and peers -h")
 		}
 		return options{}, err
 	}

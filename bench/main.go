@@ -41,8 +41,13 @@
 // shows how retries keep an outage of half a minute going for ever, and what ends it (package
 // storm): a budget within minutes, a limit at once.
 //
+//	go run ./bench peers
+//
+// compares with a plain client, hedgedhttp and failsafe-go over loopback, all in one run, and then
+// the costs of single calls, by the benchmarks of this package.
+//
 // Exit codes: 0, 1 if the run failed or a law was broken, 2 for bad flags, 3 if a
-// simulation ended well and the limit missed a target, 130 after Ctrl-C, when what
+// simulation or comparison ended well and the library missed a target, 130 after Ctrl-C, when what
 // was finished is printed.
 package main
 
@@ -84,6 +89,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return hedge(ctx, args[1:], stdout, stderr)
 		case "storm":
 			return retryStorm(ctx, args[1:], stdout, stderr)
+		case "peers":
+			return comparePeers(ctx, args[1:], stdout, stderr)
 		}
 	}
 	return runProgram(ctx, args, stdout, stderr, func(args []string, usage io.Writer) (program, error) {

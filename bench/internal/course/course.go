@@ -54,6 +54,7 @@ h1,h2{line-height:1.2}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,28rem),1fr));gap:1.5rem}
 figure{margin:0;min-width:0}
 figcaption{font-weight:bold}
+figure svg text{fill:currentColor}
 figure svg{display:block;width:100%;height:auto}
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:0 1rem;margin:0;padding:0;font-size:.875rem}
 .legend svg{display:inline-block;width:1.5rem;height:.75rem;margin-right:.35rem}
