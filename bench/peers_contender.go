@@ -21,8 +21,9 @@ import (
 
 // Names of the rows that others are compared with.
 const (
-	peerPlain = "plain"
-	peerOurs  = "holdfast"
+	peerPlain   = "plain"
+	peerOurs    = "holdfast"
+	peerDefault = "holdfast-default"
 )
 
 // contender is a client that takes part in the comparison.
@@ -66,13 +67,14 @@ func contenders() []contender {
 			},
 		},
 		oursContender(),
+		{peerDefault, "this module as httpmw.NewTransport sets it up: the 95th percentile, gates, losers drained for a while", byDefault},
 	}
 }
 
-// oursContender has a budget of 10 % and the percentile that fits it, which is also what the
-// rows of the main job have; all else is the default.
+// oursContender cancels its losers, as the others do, so that nothing but its own hedging, budget
+// and limit tells it from them. What is not named is the default of httpmw.
 func oursContender() contender {
-	return contender{peerOurs, "this module: hedges after the 90th percentile as it learns it, a budget of 10 %, gates, and a gradient limit", ours}
+	return contender{peerOurs, "this module: hedges after the 90th percentile as it learns it, a budget of 10 %, a gradient limit; no gates, losers cancelled", ours}
 }
 
 const (
@@ -89,7 +91,15 @@ func hedgeAfter(b hedgepolicy.Builder[*http.Response]) hedgepolicy.HedgePolicy[*
 }
 
 func ours(base http.RoundTripper, _ time.Duration) (http.RoundTripper, error) {
-	return httpmw.NewTransport(base, httpmw.WithConfig(func(_ string, c *hedgedlimit.Config) error { return learntDelay(c) }))
+	return httpmw.NewTransport(base, httpmw.WithConfig(func(_ string, c *hedgedlimit.Config) error {
+		c.Gates = hedgedlimit.NoGates
+		c.Losers = hedgedlimit.Cancel()
+		return learntDelay(c)
+	}))
+}
+
+func byDefault(base http.RoundTripper, _ time.Duration) (http.RoundTripper, error) {
+	return httpmw.NewTransport(base)
 }
 
 // moduleVersion is the version of a module that this program was built with.

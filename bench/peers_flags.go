@@ -25,7 +25,7 @@ type peersSettings struct {
 	Calls int `json:"calls"`
 	// Concurrency is how many callers there are in the first, each of which waits for its answer.
 	Concurrency int `json:"concurrency"`
-	// WarmUp is the number of calls before measuring.
+	// WarmUp is the number of calls before each block that are not counted.
 	WarmUp int `json:"warm_up_calls"`
 	// Blocks is how many times the rows take turns in the first, so that all of them meet what
 	// the machine does meanwhile.
@@ -38,7 +38,7 @@ type peersSettings struct {
 // parsePeersFlags reads the command line of peers. See parseFlags.
 func parsePeersFlags(args []string, w io.Writer) (peersOptions, error) {
 	o := peersOptions{
-		settings:      peersSettings{Seed: 1, Calls: 50_000, Concurrency: 20, WarmUp: 2000, Blocks: 5},
+		settings:      peersSettings{Seed: 1, Calls: 50_000, Concurrency: 20, WarmUp: 3000, Blocks: 3},
 		microSettings: microSettings{Time: 200 * time.Millisecond, Count: 5},
 	}
 	s := &o.settings
@@ -46,7 +46,7 @@ func parsePeersFlags(args []string, w io.Writer) (peersOptions, error) {
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of arrivals and service times")
 	f.IntVar(&s.Calls, "calls", s.Calls, "calls of each row in the published workload; a fifth of them in the crowded one")
 	f.IntVar(&s.Concurrency, "concurrency", s.Concurrency, "callers in the published workload")
-	f.IntVar(&s.WarmUp, "warmup", s.WarmUp, "calls before each row that are not counted")
+	f.IntVar(&s.WarmUp, "warmup", s.WarmUp, "calls before each block that are not counted")
 	f.IntVar(&s.Blocks, "blocks", s.Blocks, "how many times the rows take turns in the published workload")
 	f.DurationVar(&s.Delay, "delay", 0, "hedge delay of those that have to be told one; 0 is that which ours learns")
 	f.BoolVar(&o.micro, "micro", true, "also run the micro-benchmarks, for which Go is needed")

@@ -85,7 +85,7 @@ func (w *peersWorkload) judge() {
 	}
 	for i := range w.Rows {
 		x := &w.Rows[i]
-		if x == own {
+		if x == own || x.Contender.Name == peerDefault {
 			continue
 		}
 		c := comparison{Name: x.Contender.Name, MoreExtra: own.ExtraPercent - x.ExtraPercent, MoreFailed: own.failedPercent() - x.failedPercent()}

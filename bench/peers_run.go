@@ -84,7 +84,7 @@ func learnDelay(ctx context.Context, w *workload, s *peersSettings, progress *pe
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.close(ctx)) }()
-	if _, err := progress.watch("learning the delay", s.WarmUp, func(done *atomic.Int64) ([]sample, error) { return p.run(ctx, 0, s.WarmUp, done) }); err != nil {
+	if _, err := progress.watch("learning the delay", s.WarmUp, func(done *atomic.Int64) ([]sample, error) { return p.run(ctx, warmUpCalls, s.WarmUp, done) }); err != nil {
 		return 0, err
 	}
 	return p.client.learnt()
@@ -106,21 +106,20 @@ func runWorkload(ctx context.Context, w *workload, s *peersSettings, delay time.
 		}
 		runs = append(runs, p)
 	}
-	for _, p := range runs {
-		what := fmt.Sprintf("%s: %s: warm-up", w.Name, p.contender.Name)
-		if _, err := progress.watch(what, s.WarmUp, func(done *atomic.Int64) ([]sample, error) { return p.run(ctx, 0, s.WarmUp, done) }); err != nil {
-			return nil, err
-		}
-	}
 	calls, failure := 0, error(nil)
 	for b := range w.Blocks {
 		n := w.Calls*(b+1)/w.Blocks - calls
-		first := uint64(s.WarmUp + calls)
 		blocks := make([][]sample, len(runs))
 		for k := range runs {
 			i := (k + b) % len(runs) // none is always the first
 			what := fmt.Sprintf("%s: block %d/%d: %s", w.Name, b+1, w.Blocks, runs[i].contender.Name)
-			blocks[i], failure = progress.watch(what, n, func(done *atomic.Int64) ([]sample, error) { return runs[i].run(ctx, first, n, done) })
+			blocks[i], failure = progress.watch(what, s.WarmUp+n, func(done *atomic.Int64) ([]sample, error) {
+				// The row was idle while the others ran, or has learnt nothing yet.
+				if _, err := runs[i].run(ctx, warmUpCalls+uint64(b*s.WarmUp), s.WarmUp, done); err != nil {
+					return nil, err
+				}
+				return runs[i].run(ctx, uint64(calls), n, done)
+			})
 			if failure != nil {
 				break
 			}
@@ -141,13 +140,17 @@ func runWorkload(ctx context.Context, w *workload, s *peersSettings, delay time.
 		if err != nil {
 			return rows, errors.Join(failure, fmt.Errorf("%s: %w", p.contender.Name, err))
 		}
-		rows = append(rows, p.row(report, uint64(s.WarmUp), uint64(s.WarmUp+calls)))
+		rows = append(rows, p.row(report, uint64(calls)))
 	}
 	return rows, failure
 }
 
-// row makes the figures of a row of the calls from first to before end.
-func (p *peerRun) row(report *downstream.Report, first, end uint64) peerRow {
+// warmUpCalls is the number of the first call that is not counted: those that are have lower
+// numbers.
+const warmUpCalls = maxCalls
+
+// row makes the figures of a row of the calls before end.
+func (p *peerRun) row(report *downstream.Report, end uint64) peerRow {
 	r := peerRow{Contender: p.contender, Calls: len(p.samples)}
 	latency := newHistogram()
 	for i := range p.samples {
@@ -167,7 +170,7 @@ func (p *peerRun) row(report *downstream.Report, first, end uint64) peerRow {
 	r.P50, r.P95 = quantile(latency, 50), quantile(latency, 95)
 	r.P99, r.P999 = quantile(latency, 99), quantile(latency, 99.9)
 	for _, v := range report.Visits {
-		if v.Call < first || v.Call >= end {
+		if v.Call >= end {
 			continue
 		}
 		r.Requests++
