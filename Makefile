@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench sim hedge storm bench-ledger bench-limiter mutants fuzz stress long
+.PHONY: check check-deep test race fmt bench peers results report-check sim hedge storm bench-ledger bench-limiter mutants fuzz stress long
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -21,6 +21,24 @@ fmt:
 
 bench:
 	go run ./bench
+
+# This module beside a plain client, hedgedhttp and failsafe-go, in about seven minutes. It exits
+# with 3 if it is not ahead.
+peers:
+	go run ./bench peers
+
+# The tables of bench/RESULTS.md. A target that is missed is told there, and ends nothing here.
+results:
+	-go run ./bench -markdown bench/RESULTS.md
+	-go run ./bench -cancel ignore -markdown bench/RESULTS.md
+	-go run ./bench -slots 4 -cancel ignore -markdown bench/RESULTS.md
+	-go run ./bench -rate 2700 -duration 3s -markdown bench/RESULTS.md
+	-go run ./bench peers -markdown bench/RESULTS.md
+
+# The page of -report in headless Chromium, narrow and wide, with screenshots in
+# out/report-check. Chromium is installed if there is none.
+report-check:
+	bench/report-check.sh
 
 # The limit and its rivals in virtual time: the tables of bench/ARENA.md. It exits with 3
 # if the limit missed a target.
@@ -49,7 +67,7 @@ bench-limiter:
 	go test -run '^$$' -bench 'AcquireRelease|Refusal|Window' -benchtime 200ms -count 10 ./limiter > limiter.txt
 	go run $(BENCHSTAT) -col /impl limiter.txt
 
-check-deep: mutants fuzz stress long
+check-deep: mutants fuzz stress long report-check
 	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./proptest
 
 # Every planted fault must be caught by a test. Before that, the ledger's tests must pass

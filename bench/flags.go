@@ -30,6 +30,7 @@ type options struct {
 	settings settings
 	jsonPath string
 	reportFlag
+	markdownFlag
 }
 
 // settings is what the experiments have in common.
@@ -82,6 +83,7 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	f.IntVar(&s.WarmUp, "warmup", s.WarmUp, "calls before each row that are not counted")
 	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`, or to standard output if it is -")
 	o.reportFlag.register(f, "also draw the rows, into an HTML file and pictures in this `directory`")
+	o.markdownFlag.register(f)
 	if err := parseArgs(f, args, w); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(w, "see also go run ./bench sim -h, hedge -h, storm -h and peers -h")

@@ -53,6 +53,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -97,12 +98,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		o, err := parseFlags(args, usage)
 		r := newReport(o, time.Now())
 		return program{
-			jsonPath: o.jsonPath, prepare: o.prepare, report: r,
+			jsonPath: o.jsonPath, report: r,
+			prepare: func() error { return errors.Join(o.prepare(), o.prepareMarkdown()) },
 			fill: func(ctx context.Context, tables, stderr io.Writer) int {
 				began := time.Now()
+				tables, publish := o.capture(tables, &r.runInfo)
 				code := r.fill(ctx, tables, stderr)
 				r.ElapsedSeconds = time.Since(began).Seconds()
-				if err := o.draw(r); err != nil {
+				if err := errors.Join(o.draw(r), publish()); err != nil {
 					fmt.Fprintln(stderr, "bench:", err)
 					return exitFailed
 				}

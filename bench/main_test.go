@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout strings.Builder
-	args := strings.Fields("-rate 300 -duration 500ms -warmup 120 -json " + path)
+	dir := filepath.Join(t.TempDir(), "report")
+	args := strings.Fields("-rate 300 -duration 500ms -warmup 120 -json " + path + " -report " + dir)
 	if code := run(t.Context(), args, &stdout, t.Output()); code != exitOK {
 		t.Fatalf("exit code %d, want 0; output:\n%s", code, &stdout)
 	}
@@ -82,10 +84,21 @@ func TestRun(t *testing.T) {
 		if x.PeakPermits < 1 || x.ServerPeak < 1 || x.PeakPermits > x.LimitMax || x.OverhangPeak > x.PeakPermits {
 			t.Errorf("%s: peaks %d, %d, %d under a limit of %d", name, x.PeakPermits, x.ServerPeak, x.OverhangPeak, x.LimitMax)
 		}
+		if c := &x.Course; len(c.Latency) == 0 || len(c.Requests) != rowSteps || sum(c.Calls) != x.Calls ||
+			sum(c.Requests) > x.Requests || slices.Max(c.Permits) != x.PeakPermits || slices.Max(c.Server) > x.ServerPeak {
+			t.Errorf("%s: the course %+v is not that of the row %+v", name, c, x)
+		}
 		if x.Law.Grants < x.Calls || x.Law.Events < 4*x.Calls || x.Law.GrantsAbove != 0 {
 			t.Errorf("%s: %+v", name, x.Law)
 		}
 	}
+}
+
+func sum(list []int) (n int) {
+	for _, x := range list {
+		n += x
+	}
+	return n
 }
 
 // cancelAt cancels a context when a text is written to it.
@@ -115,7 +128,8 @@ func TestRunInterrupted(t *testing.T) {
 			defer cancel()
 			path := filepath.Join(t.TempDir(), "out.json")
 			var stdout strings.Builder
-			args := strings.Fields("-duration 200ms -warmup 50 -json " + path)
+			dir := t.TempDir()
+			args := strings.Fields("-duration 200ms -warmup 50 -json " + path + " -report " + dir)
 			if code := run(ctx, args, &stdout, &cancelAt{tt.at, cancel}); code != exitInterrupted {
 				t.Errorf("exit code %d, want 130", code)
 			}
@@ -129,6 +143,13 @@ func TestRunInterrupted(t *testing.T) {
 			}
 			if r.rows() != tt.rows || !r.Interrupted {
 				t.Errorf("the file has %d rows, interrupted: %t, want %d, true", r.rows(), r.Interrupted, tt.rows)
+			}
+			page, err := os.ReadFile(filepath.Join(dir, pageFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(page), "Interrupted") || strings.Contains(string(page), rowNone) != (tt.rows > 0) || strings.Contains(string(page), "conservative") {
+				t.Errorf("the page does not have the %d finished rows and a word on the others", tt.rows)
 			}
 		})
 	}

@@ -25,7 +25,8 @@ type peersSettings struct {
 	Calls int `json:"calls"`
 	// Concurrency is how many callers there are in the first, each of which waits for its answer.
 	Concurrency int `json:"concurrency"`
-	// WarmUp is the number of calls before each block that are not counted.
+	// WarmUp is the number of calls before each block that are not counted: enough for what is
+	// learnt in seconds. It is a fifth of that in the second.
 	WarmUp int `json:"warm_up_calls"`
 	// Blocks is how many times the rows take turns in the first, so that all of them meet what
 	// the machine does meanwhile.
@@ -38,7 +39,7 @@ type peersSettings struct {
 // parsePeersFlags reads the command line of peers. See parseFlags.
 func parsePeersFlags(args []string, w io.Writer) (peersOptions, error) {
 	o := peersOptions{
-		settings:      peersSettings{Seed: 1, Calls: 50_000, Concurrency: 20, WarmUp: 3000, Blocks: 3},
+		settings:      peersSettings{Seed: 1, Calls: 50_000, Concurrency: 20, WarmUp: 10_000, Blocks: 2},
 		microSettings: microSettings{Time: 200 * time.Millisecond, Count: 5},
 	}
 	s := &o.settings
@@ -46,7 +47,7 @@ func parsePeersFlags(args []string, w io.Writer) (peersOptions, error) {
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of arrivals and service times")
 	f.IntVar(&s.Calls, "calls", s.Calls, "calls of each row in the published workload; a fifth of them in the crowded one")
 	f.IntVar(&s.Concurrency, "concurrency", s.Concurrency, "callers in the published workload")
-	f.IntVar(&s.WarmUp, "warmup", s.WarmUp, "calls before each block that are not counted")
+	f.IntVar(&s.WarmUp, "warmup", s.WarmUp, "calls before each block of the published workload that are not counted; a fifth of them in the crowded one")
 	f.IntVar(&s.Blocks, "blocks", s.Blocks, "how many times the rows take turns in the published workload")
 	f.DurationVar(&s.Delay, "delay", 0, "hedge delay of those that have to be told one; 0 is that which ours learns")
 	f.BoolVar(&o.micro, "micro", true, "also run the micro-benchmarks, for which Go is needed")
@@ -86,7 +87,7 @@ const (
 	// maxConcurrency is less than the connections that are kept.
 	maxConcurrency = keptConnections
 	// minWarmUp is enough for a percentile to be learnt.
-	minWarmUp = 300
+	minWarmUp = 500
 	maxCount  = 1000
 )
 
@@ -95,6 +96,8 @@ type workload struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
 	Calls int    `json:"calls"`
+	// WarmUp is the calls before each block that are not counted.
+	WarmUp int `json:"warm_up_calls"`
 	// Rate is of calls a second that do not wait for each other; if it is 0, there are as many
 	// callers as Concurrency says.
 	Rate        float64            `json:"rate"`
@@ -115,14 +118,14 @@ func (s *peersSettings) workloads() []workload {
 	main := defaultSettings()
 	return []workload{
 		{
-			Name: workPublished, Calls: s.Calls, Blocks: s.Blocks, Concurrency: s.Concurrency, Replicas: 1, Slots: noBound, Profile: main.Profile,
+			Name: workPublished, Calls: s.Calls, WarmUp: s.WarmUp, Blocks: s.Blocks, Concurrency: s.Concurrency, Replicas: 1, Slots: noBound, Profile: main.Profile,
 			About: fmt.Sprintf("the workload that bhope/hedge publishes: %d calls by %d callers, service times log-normal with 5 ± 2 ms and ten times as long for 5 %% of the requests, as many workers as requests",
 				s.Calls, s.Concurrency),
 		},
 		{
-			Name: workCrowded, Calls: max(s.Calls/5, 1), Blocks: 1, Rate: main.Rate, Replicas: main.Replicas, Slots: 4, Profile: main.Profile,
+			Name: workCrowded, Calls: s.Calls / 5, WarmUp: s.WarmUp / 5, Blocks: 1, Rate: main.Rate, Replicas: main.Replicas, Slots: 4, Profile: main.Profile,
 			About: fmt.Sprintf("the same service with 2 × 4 workers, of whom the calls alone keep 54 %% busy, and which goes on working for those who have gone: %d calls at %g a second, and the delays as before",
-				max(s.Calls/5, 1), main.Rate),
+				s.Calls/5, main.Rate),
 		},
 	}
 }

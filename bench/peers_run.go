@@ -113,9 +113,9 @@ func runWorkload(ctx context.Context, w *workload, s *peersSettings, delay time.
 		for k := range runs {
 			i := (k + b) % len(runs) // none is always the first
 			what := fmt.Sprintf("%s: block %d/%d: %s", w.Name, b+1, w.Blocks, runs[i].contender.Name)
-			blocks[i], failure = progress.watch(what, s.WarmUp+n, func(done *atomic.Int64) ([]sample, error) {
+			blocks[i], failure = progress.watch(what, w.WarmUp+n, func(done *atomic.Int64) ([]sample, error) {
 				// The row was idle while the others ran, or has learnt nothing yet.
-				if _, err := runs[i].run(ctx, warmUpCalls+uint64(b*s.WarmUp), s.WarmUp, done); err != nil {
+				if _, err := runs[i].run(ctx, warmUpCalls+uint64(b*w.WarmUp), w.WarmUp, done); err != nil {
 					return nil, err
 				}
 				return runs[i].run(ctx, uint64(calls), n, done)

@@ -23,6 +23,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func sampleReport() *report {
 	r := newReport(options{settings: defaultSettings()}, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
 	r.Go, r.OS, r.Arch, r.CPUs = "go1.25.0", "linux", "amd64", 2
+	r.Machine, r.Commit, r.Command = "A processor", "0123456789ab", "go run ./bench -cancel ignore"
 	d := round{Cancel: cancelIgnore, Rows: []row{
 		{
 			Experiment: experiments()[0], Calls: 3600, P50: 5.91, P95: 21.3, P99: 67.62, P999: 109.66, Max: 140.1,

@@ -107,7 +107,7 @@ func TestStormSchema(t *testing.T) {
 		object any
 		want   string
 	}{
-		{"report", report, "arch cpus elapsed_seconds go interrupted os rows started verdict"},
+		{"report", report, "arch command commit cpus elapsed_seconds go interrupted machine os rows started verdict"},
 		{"verdict", report["verdict"], "complete met missed targets"},
 		{"row", row, "about backoff calls_seconds capacity figures layers length_seconds limit load marked max_queue name outage_seconds start_seconds targets timeout_seconds"},
 		{"layer", row["layers"].([]any)[0], "budget tries"},
