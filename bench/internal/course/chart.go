@@ -3,6 +3,7 @@ package course
 import (
 	"bytes"
 	"image/color"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,6 +135,7 @@ func (c *Chart) plot(alone bool) (*plot.Plot, error) {
 		ticks := logTicks(p.Y.Max)
 		p.Y.Tick.Marker, p.Y.Max = ticks, ticks[len(ticks)-1].Value
 	} else {
+		p.Y.Tick.Marker = linearTicks(p.Y.Max)
 		p.Y.Max *= 1.05 // the line of the highest is seen as a whole
 	}
 	return p, nil
@@ -161,6 +163,22 @@ func tailTicks(end float64) plot.ConstantTicks {
 		default:
 			label += "9"
 		}
+	}
+	return ticks
+}
+
+// linearTicks marks a few round numbers from 0 on.
+func linearTicks(top float64) plot.ConstantTicks {
+	decade := math.Pow(10, math.Floor(math.Log10(top)))
+	step := decade / 5
+	for _, m := range []float64{5, 10, 20} {
+		if top > 6*step {
+			step = m * decade / 10
+		}
+	}
+	var ticks plot.ConstantTicks
+	for i := 0; float64(i)*step <= top; i++ {
+		ticks = append(ticks, plot.Tick{Value: float64(i) * step, Label: strconv.FormatFloat(float64(i)*step, 'g', 6, 64)})
 	}
 	return ticks
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gonum.org/v1/plot"
 )
 
 // Everything is in the files: nothing is loaded from elsewhere.
@@ -132,6 +134,33 @@ func TestDraw(t *testing.T) {
 	for _, name := range []string{"", "png", "a.pdf"} {
 		if _, err := Format(name); err == nil {
 			t.Errorf("there is a format for %q", name)
+		}
+	}
+}
+
+// An axis has a few round numbers, whatever its length, and one of logarithms ends in one.
+func TestTicks(t *testing.T) {
+	labels := func(ticks plot.ConstantTicks) string {
+		var words []string
+		for _, x := range ticks {
+			words = append(words, x.Label)
+		}
+		return strings.Join(words, " ")
+	}
+	for _, tt := range []struct {
+		name, got, want string
+	}{
+		{"one", labels(linearTicks(1)), "0 0.2 0.4 0.6 0.8 1"},
+		{"sixteen", labels(linearTicks(16)), "0 5 10 15"},
+		{"fifty-three", labels(linearTicks(53)), "0 10 20 30 40 50"},
+		{"many", labels(linearTicks(99_000)), "0 20000 40000 60000 80000"},
+		{"a tail", labels(tailTicks(10_000)), "0 50 90 99 99.9 99.99"},
+		{"a short tail", labels(tailTicks(9)), "0 50"},
+		{"logarithms", labels(logTicks(101)), "1 2 5 10 20 50 100 200"},
+		{"logarithms to a tick", labels(logTicks(2)), "1 2"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, tt.got, tt.want)
 		}
 	}
 }
