@@ -16,6 +16,7 @@ func TestReplaceSection(t *testing.T) {
 		{"at the end", "# Title\n\nText.\n", "a", "## `a`\n\nnew\n", "# Title\n\nText.\n\n## `a`\n\nnew\n"},
 		{"the first", "# Title\n\n" + a + "\n" + b, "a", "## `a`\n\nnew\n", "# Title\n\n## `a`\n\nnew\n\n" + b},
 		{"the last", "# Title\n\n" + a + "\n" + b, "a -b", "## `a -b`\n\nnew\n", "# Title\n\n" + a + "\n## `a -b`\n\nnew\n"},
+		{"after one that begins alike", b + "\n" + a, "a", "## `a`\n\nnew\n", b + "\n## `a`\n\nnew\n"},
 		{"the only one", a, "a", "## `a`\n\nnew\n", "## `a`\n\nnew\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

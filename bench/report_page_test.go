@@ -128,7 +128,7 @@ func TestMeasurementCourse(t *testing.T) {
 	m := &measurement{
 		firstCall: 1, begin: begin, end: at(10 * rowSteps),
 		samples:  []sample{{due: 0, latency: time.Millisecond}, {due: 25 * time.Millisecond, latency: 3 * time.Millisecond}},
-		attempts: []hedgedlimit.AttemptEvent{attempt(-20, 5, 9), attempt(12, 38, 5), attempt(25, 30, 4), attempt(26, 29, 3)},
+		attempts: []hedgedlimit.AttemptEvent{attempt(-20, 5, 9), attempt(12, 38, 5), attempt(26, 29, 3), attempt(25, 30, 4)},
 		report: &downstream.Report{Visits: []downstream.Visit{
 			{Call: 0, Enter: ns(-19), Exit: ns(4)}, {Call: 1, Enter: ns(13), Exit: ns(37)}, {Call: 2, Enter: ns(26), Exit: ns(28)},
 		}},

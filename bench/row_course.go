@@ -63,7 +63,7 @@ func (m *measurement) course() rowCourse {
 	var inside, held []sweep.Interval
 	for _, v := range m.report.Visits {
 		inside = append(inside, sweep.Interval{Start: v.Enter, End: v.Exit})
-		if k, ok := at(v.Enter); ok && v.Call >= m.firstCall {
+		if k, ok := at(v.Enter); ok {
 			c.Requests[k]++
 		}
 	}

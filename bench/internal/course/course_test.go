@@ -30,7 +30,7 @@ func TestWrite(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"index.html": {"All of it", "machine: &lt;one&gt;", `href="S1.html"`, `href="S2.html"`},
-		"S2.html":    {"S2 &lt;drop&gt;", "Good calls", "ideal", "aimd", "c 5", "A note."},
+		"S2.html":    {"S2 &lt;drop&gt;", "Good calls", "ideal", "aimd", "c 5", "A note.", "currentColor"},
 	} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -41,8 +41,8 @@ func TestWrite(t *testing.T) {
 				t.Errorf("%s has no %s", name, w)
 			}
 		}
-		if strings.Contains(string(data), "src=") || strings.Contains(string(data), "NaN") {
-			t.Errorf("%s loads something, or draws what is no number", name)
+		if strings.Contains(string(data), "src=") || strings.Contains(string(data), "NaN") || strings.Contains(string(data), "#000000") {
+			t.Errorf("%s loads something, draws what is no number, or in a color that is not seen by night", name)
 		}
 	}
 	files, err := os.ReadDir(dir)
