@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -46,12 +47,15 @@ func (m *markdownFlag) capture(tables io.Writer, info *runInfo) (io.Writer, func
 	}
 }
 
+// elsewhere finds the flags that say where else the results go: they make no other tables.
+var elsewhere = regexp.MustCompile(` --?(markdown|json|report)[ =]("[^"]*"|\S+)`)
+
 func (m *markdownFlag) write(info *runInfo, tables string) error {
 	old, err := os.ReadFile(m.markdownPath)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	command := strings.TrimSuffix(strings.ReplaceAll(info.Command+" ", " -markdown "+m.markdownPath+" ", " "), " ")
+	command := elsewhere.ReplaceAllString(info.Command, "")
 	return os.WriteFile(m.markdownPath, []byte(replaceSection(string(old), command, info.section(command, tables))), 0o644)
 }
 

@@ -32,7 +32,7 @@ func TestReplaceSection(t *testing.T) {
 }
 
 // A document has what was printed, with the machine, Go, the commit and the date, under the
-// command without the flag that wrote it.
+// command without the flags that say where it goes.
 func TestMarkdownHasWhatWasPrinted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "RESULTS.md")
 	m := markdownFlag{markdownPath: path}
@@ -40,7 +40,7 @@ func TestMarkdownHasWhatWasPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := newRunInfo(time.Unix(0, 0))
-	info.Command, info.Machine, info.Commit, info.Interrupted = "go run ./bench peers -markdown "+path+" -count 3", "A processor", "0123", true
+	info.Command, info.Machine, info.Commit, info.Interrupted = "go run ./bench peers -markdown "+path+" -count 3 -json=a.json -report \"b c\"", "A processor", "0123", true
 	var printed strings.Builder
 	tables, publish := m.capture(&printed, &info)
 	_, _ = io.WriteString(tables, "\n  a table\n")
