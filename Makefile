@@ -50,7 +50,7 @@ bench-limiter:
 	go run $(BENCHSTAT) -col /impl limiter.txt
 
 check-deep: mutants fuzz stress long
-	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./proptest
+	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./grpcmw ./proptest
 
 # Every planted fault must be caught by a test. Before that, the ledger's tests must pass
 # with goroutines that step aside at every statement of it.
@@ -60,6 +60,8 @@ mutants:
 
 fuzz:
 	go test -run '^$$' -fuzz FuzzLedger -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./permit
+	for target in ParseServiceConfig Pushback Thousandths; do \
+		go test -run '^$$' -fuzz "^Fuzz$$target\$$" -fuzztime $(FUZZTIME) ./grpcmw || exit 1; done
 
 stress:
 	HOLDFAST_STRESS=$(STRESS) go test -race -run Stress -timeout 60m ./permit ./hedgedlimit

@@ -40,7 +40,7 @@ type fault struct {
 
 func allFaults() []fault {
 	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults,
-		hedgingFaults, learningFaults, gradientFaults)
+		hedgingFaults, learningFaults, gradientFaults, grpcmwFaults)
 }
 
 // A result is what became of one fault.
