@@ -41,8 +41,16 @@
 // shows how retries keep an outage of half a minute going for ever, and what ends it (package
 // storm): a budget within minutes, a limit at once.
 //
+// # Sizing
+//
+//	go run ./bench size -table "p50=40ms p90=75ms p99=900ms p99.9=2.5s" -rate 200 -workers 30
+//
+// says which limit, hedge delay and budget suit a dependency, and what each of them does
+// (package sizing). The dependency is given by percentiles, by the result of a load generator, or
+// by its address, to which load is sent then.
+//
 // Exit codes: 0, 1 if the run failed or a law was broken, 2 for bad flags, 3 if a
-// simulation ended well and the limit missed a target, 130 after Ctrl-C, when what
+// simulation ended well and the library missed a target, 130 after Ctrl-C, when what
 // was finished is printed.
 package main
 
@@ -86,6 +94,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return hedge(ctx, args[1:], stdout, stderr)
 		case "storm":
 			return retryStorm(ctx, args[1:], stdout, stderr)
+		case "size":
+			return size(ctx, args[1:], stdout, stderr)
 		}
 	}
 	o, err := parseFlags(args, stderr)
