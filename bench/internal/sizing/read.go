@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
 
 // maxInput is how many bytes are read at most.
@@ -38,11 +40,11 @@ func Read(r io.Reader, rate float64) (*Input, error) {
 	}
 	switch first := firstLine(data); {
 	case isVegetaGob(data):
-		return readVegeta("vegeta, gob", data, rate)
+		return readVegeta("vegeta, gob", "result", vegeta.NewDecoder, data, rate)
 	case first[0] == '{':
 		return readJSON(data, first, rate)
 	case isVegetaCSV(first):
-		return readVegeta("vegeta, CSV", data, rate)
+		return readVegeta("vegeta, CSV", "line", vegeta.NewCSVDecoder, data, rate)
 	case bytes.HasPrefix(first, []byte("Running ")) && bytes.Contains(data, []byte("Thread Stats")):
 		return readWrk(data, rate)
 	}
@@ -61,7 +63,7 @@ func readJSON(data, first []byte, rate float64) (*Input, error) {
 	if json.Unmarshal(first, &line) == nil {
 		switch {
 		case line["latency"] != nil && line["timestamp"] != nil:
-			return readVegeta("vegeta, JSON", data, rate)
+			return readVegetaJSON(data, rate)
 		case line["type"] != nil && line["metric"] != nil:
 			return readK6(data, rate)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
@@ -18,35 +19,59 @@ func isVegetaCSV(line []byte) bool {
 	return vegeta.NewCSVDecoder(bytes.NewReader(line)).Decode(&vegeta.Result{}) == nil
 }
 
-// readVegeta reads what vegeta attack or encode has written.
-func readVegeta(kind string, data []byte, rate float64) (*Input, error) {
-	if data[len(data)-1] != '\n' && data[0] == '{' {
-		data = append(data, '\n') // or its decoder does not see the last line
+// vegetaResults are those that were decoded.
+type vegetaResults struct {
+	samples []Sample
+	first   time.Time
+}
+
+// add adds a result, or returns what makes no sense about it.
+func (v *vegetaResults) add(r *vegeta.Result) error {
+	if err := checkLatency(r.Latency); err != nil {
+		return err
 	}
-	decode := vegeta.DecoderFor(bytes.NewReader(data))
-	if decode == nil {
-		return nil, errors.New("line 1: vegeta cannot decode it")
+	if v.first.IsZero() {
+		v.first = r.Timestamp
 	}
-	var samples []Sample
-	var first time.Time
+	v.samples = append(v.samples, sampleOf(r, v.first))
+	return nil
+}
+
+// readVegetaJSON reads what vegeta encode --to json has written. Line by line, since the decoder
+// takes half a line for the end, and leaves out a last line without an end.
+func readVegetaJSON(data []byte, rate float64) (*Input, error) {
+	var v vegetaResults
+	err := eachLine(data, func(line []byte) error {
+		var r vegeta.Result
+		if err := vegeta.NewJSONDecoder(io.MultiReader(bytes.NewReader(line), strings.NewReader("\n"))).Decode(&r); err != nil {
+			return err
+		}
+		return v.add(&r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newInput("vegeta, JSON", v.samples, Timed, rate)
+}
+
+// readVegeta reads what vegeta attack, or encode --to csv, has written: a unit of it, of which
+// errors give the number, is a result or a line.
+func readVegeta(kind, unit string, decoder vegeta.DecoderFactory, data []byte, rate float64) (*Input, error) {
+	var v vegetaResults
+	decode := decoder(bytes.NewReader(data))
 	for {
 		var r vegeta.Result
 		err := decode.Decode(&r)
 		if errors.Is(err, io.EOF) {
-			break
+			return newInput(kind, v.samples, Timed, rate)
 		}
 		if err == nil {
-			err = checkLatency(r.Latency)
+			err = v.add(&r)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", len(samples)+1, err) // in each encoding, a result is a line
+			return nil, fmt.Errorf("%s %d: %w", unit, len(v.samples)+1, err)
 		}
-		if first.IsZero() {
-			first = r.Timestamp
-		}
-		samples = append(samples, sampleOf(&r, first))
 	}
-	return newInput(kind, samples, Timed, rate)
 }
 
 // sampleOf is a call of vegeta, since an instant. Those to whom the other side answered that it

@@ -18,8 +18,8 @@ const (
 	// keptUp is the share of the calls that must have been answered in time for the dependency to
 	// have kept up.
 	keptUp = 0.9
-	// maxFailing is the share of failures at which load is taken off.
-	maxFailing = 0.1
+	// manyFailures is a share of failures that a reader must know of.
+	manyFailures = 0.01
 	// unqueued is how much longer than at the lowest rate the median may be without a queue.
 	unqueued = 1.05
 	// settling is the share of a step in which queues fill.
@@ -104,16 +104,20 @@ func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(St
 		offset += lengths[i]
 		steps = append(steps, s)
 		told(s)
-		if s.Answered < keptUp*rate && s.P50 > 0 {
-			capacity = s.Answered
-			break
+		if s.Answered >= keptUp*rate {
+			continue
 		}
-		if float64(s.Failed) > maxFailing*float64(s.Calls) {
-			failure = fmt.Errorf("%d of %d calls at %.4g a second failed", s.Failed, s.Calls, rate)
-			break
+		if len(steps) == 1 {
+			// Nothing is known of it without a queue.
+			return nil, fmt.Errorf("it did not keep up with %.4g calls a second, a fourth of the present rate: %.4g were answered, and %d of %d failed", rate, s.Answered, s.Failed, s.Calls)
 		}
+		capacity = s.Answered
+		break
 	}
 	in, err := fromSteps(kind, steps, capacity)
+	if last := len(steps) - 1; in != nil && capacity > 0 && float64(steps[last].Failed) > manyFailures*float64(steps[last].Calls) {
+		in.note("%d of %d calls at %.4g a second failed: that is taken for want of capacity", steps[last].Failed, steps[last].Calls, steps[last].Rate)
+	}
 	if in != nil && capacity == 0 && failure == nil {
 		in.note("it kept up with %.4g calls a second, so its capacity is not known: a higher -max-rate finds it", p.MaxRate)
 	}
