@@ -18,7 +18,7 @@ const (
 	// caseCalls is about how many calls a sweep has.
 	caseCalls = 100000
 	// bestCalls is how many calls the best limit is worked out from.
-	bestCalls = 200000
+	bestCalls = 100000
 	// tolerance is how far off the best a limit may be.
 	tolerance = 0.15
 )

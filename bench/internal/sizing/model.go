@@ -112,7 +112,7 @@ func (m *Model) BestLimit(calls int) int {
 	// Far more than ever helps: with so many waiting no worker is idle.
 	most := 3*m.Workers + 50
 	enough := int(math.Ceil(goodEnough * float64(m.admitted(most, calls))))
-	low, high := 0, most
+	low, high := m.Workers/2, most // with half of the workers at work there are too few answers
 	for high-low > 1 {
 		if middle := (low + high) / 2; m.admitted(middle, calls) >= enough {
 			high = middle
