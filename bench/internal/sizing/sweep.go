@@ -15,9 +15,9 @@ const (
 	stepFactor = 1.5
 	// startShare of the present rate is where a sweep begins: that should be without a queue.
 	startShare = 0.25
-	// keptUp is the share of the calls that must have been answered in time for the dependency to
-	// have kept up.
-	keptUp = 0.9
+	// mustAnswer is the share of the calls that must have been answered in time for the dependency
+	// to have kept up.
+	mustAnswer = 0.9
 	// manyFailures is a share of failures that a reader must know of.
 	manyFailures = 0.01
 	// unqueued is how much longer than at the lowest rate the median may be without a queue.
@@ -53,6 +53,7 @@ type Step struct {
 	P99      float64 `json:"p99_ms"`
 
 	samples []Sample
+	keptUp  bool
 }
 
 // rates are those of the steps, from a fourth of the present one to the highest.
@@ -104,7 +105,7 @@ func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(St
 		offset += lengths[i]
 		steps = append(steps, s)
 		told(s)
-		if s.Answered >= keptUp*rate {
+		if s.keptUp {
 			continue
 		}
 		if len(steps) == 1 {
@@ -146,7 +147,11 @@ func newStep(rate float64, length, timeout time.Duration, samples []Sample) Step
 			answered++
 		}
 	}
-	s.Answered = float64(answered) / (until - from).Seconds()
+	window := (until - from).Seconds()
+	s.Answered = float64(answered) / window
+	// A few answers more or less are chance.
+	due := rate * window
+	s.keptUp = answered > 0 && float64(answered) >= min(mustAnswer*due, due-surely*math.Sqrt(due))
 	if n := len(latencies); n > 0 {
 		slices.Sort(latencies)
 		s.P50, s.P99 = latencies[n/2], latencies[n*99/100]
