@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench sim hedge storm bench-ledger bench-limiter mutants fuzz stress long
+.PHONY: check check-deep test race fmt bench sim hedge storm size bench-ledger bench-limiter mutants fuzz stress long
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -36,6 +36,11 @@ hedge:
 # was missed.
 storm:
 	go run ./bench storm
+
+# Sizing, held against what is known to be best: the table of bench/SIZING.md. It exits with 3
+# if it is too far off.
+size:
+	go run ./bench size -cases
 
 # The ledger beside its rivals, medians of ten: the tables of permit/BENCHMARKS.md.
 bench-ledger:

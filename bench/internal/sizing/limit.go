@@ -40,6 +40,8 @@ type Limit struct {
 type LimitRow struct {
 	Limit int `json:"limit"`
 	// GoodPercent is its answers as a share of those under limits that are far too high.
+	// Above 100 a queue does worse than refusing: where slow calls come together, those that are
+	// refused are slow ones.
 	GoodPercent float64 `json:"good_percent"`
 	Effect
 }

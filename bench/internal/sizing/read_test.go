@@ -67,6 +67,10 @@ func TestRead(t *testing.T) {
 	for i := range 200 {
 		fmt.Fprintf(&lines, "%d # call %d\n%dus\n", 1+i%7+20*(i%10/9), i, 500*(1+i%3))
 	}
+	var sorted strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&sorted, "%d\n", i+1)
+	}
 	for _, tt := range []struct {
 		name, text, kind string
 		answers, failed  int
@@ -83,6 +87,7 @@ func TestRead(t *testing.T) {
 		{"wrk", wrkText, "wrk", 0, 0, 748868.53, 0.25, false},
 		{"wrk2", strings.Replace(wrkText, " 99%    5.80ms", " 99.900%   5.80ms\n  100.000%   9.00ms", 1), "wrk", 0, 0, 748868.53, 0.25, false},
 		{"lines", lines.String(), "latencies, one a line", 400, 0, 0, 1.5, true},
+		{"sorted lines", sorted.String(), "latencies, one a line", 200, 0, 0, 100, false},
 	} {
 		in, err := Read(strings.NewReader(tt.text), 0)
 		if err != nil {

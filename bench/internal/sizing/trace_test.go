@@ -62,28 +62,39 @@ func TestCorrelation(t *testing.T) {
 	}
 }
 
-// A call that is slow only after another has been for as long as a hedge waits is not slow
-// together with it: the calls of the time of the hedge are looked at.
+// Calls that are slow one after the other, but not when the hedge would begin, are not slow
+// together: the calls of that time are looked at.
 func TestCorrelationLooksWhereTheHedgeWouldBe(t *testing.T) {
-	// Two slow calls in a row, of 100 ms, in every 40 calls of 10 ms, which are 25 ms apart: the
-	// hedge of a slow one begins with the fifth call after it.
-	samples := make([]Sample, 4000)
+	// In every 60 calls, which are 25 ms apart, three in a row take 100 ms, and three elsewhere
+	// 99 ms, so that this is when a hedge is sent: four calls later.
+	samples := make([]Sample, 6000)
 	for i := range samples {
-		samples[i] = Sample{Start: time.Duration(i) * 25 * time.Millisecond, Latency: time.Duration(10_000_000 + i)}
-		if i%40 < 2 {
-			samples[i].Latency += 90 * time.Millisecond
+		samples[i] = Sample{Start: time.Duration(i) * 25 * time.Millisecond, Latency: 10 * time.Millisecond}
+		switch {
+		case i%60 < 3:
+			samples[i].Latency = 100 * time.Millisecond
+		case i%60 >= 57:
+			samples[i].Latency = 99 * time.Millisecond
 		}
 	}
-	// The limit is the slowest quick one or so.
 	for _, order := range []Order{Timed, Ordered} {
-		for i := range samples {
-			if i%40 >= 38 {
-				samples[i].Latency = 99 * time.Millisecond // so that the 95th percentile is long
-			}
-		}
-		if c := correlate(samples, order, 40); !c.Known || c.Correlated || c.SlowMS < 90 {
+		if c := correlate(samples, order, 40); !c.Known || c.SlowMS != 99 || c.Slow != 300 || c.Together != 0 || c.Correlated {
 			t.Errorf("order %d: %+v", order, c)
 		}
+	}
+}
+
+// A share that would be too much is none where so few calls are slow that it may be chance.
+func TestCorrelationIsMoreThanChance(t *testing.T) {
+	samples := make([]Sample, 200)
+	for i := range samples {
+		samples[i].Latency = 10 * time.Millisecond
+	}
+	for _, i := range []int{20, 21, 22, 23, 60, 61, 100, 101, 140, 160} {
+		samples[i].Latency = 20 * time.Millisecond
+	}
+	if c := correlate(samples, Ordered, 10); !c.Known || c.Together < maxTogether || c.Correlated {
+		t.Errorf("%+v", c)
 	}
 }
 
