@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -151,7 +152,7 @@ func TestUnknownCapacity(t *testing.T) {
 	s := small(fromTable(t, heavyTable, 0), 3000)
 	r := mustRecommend(t, s)
 	mean := 1.5 * 3000 * s.Input.Latency.Mean()
-	if l := r.Limit; l.Found || float64(l.Limit) < mean || float64(l.Limit) > 1.3*mean {
+	if l := r.Limit; l.Found || math.Abs(float64(l.Limit)-mean-3*math.Sqrt(mean)) > 1 {
 		t.Errorf("limit %+v, with a mean of %.0f in flight", l, mean)
 	}
 	if r.Waiting.Wait || r.Waiting.Refused.Heavier.FailedPercent > 0.1 {
