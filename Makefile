@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench peers results report-check sim hedge storm soak bench-ledger bench-limiter bench-http bench-grpc mutants fuzz stress long interop
+.PHONY: check check-deep test race fmt bench peers results report-check sim hedge storm size soak bench-ledger bench-limiter bench-http bench-grpc mutants fuzz stress long interop
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -58,6 +58,11 @@ hedge:
 # was missed.
 storm:
 	go run ./bench storm
+
+# Sizing, held against what is known to be best: the table of bench/SIZING.md. It exits with 3
+# if it is too far off.
+size:
+	go run ./bench size -cases
 
 # Ten minutes of overload, aborts, resets and lost bodies through the transport of httpmw: it
 # exits with 1 if a permit, a body, a goroutine or memory stays behind.

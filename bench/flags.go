@@ -90,7 +90,7 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	o.markdownFlag.register(f)
 	if err := parseArgs(f, args, w); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(w, "see also go run ./bench sim -h, hedge -h, storm -h, peers -h and soak -h")
+			fmt.Fprintln(w, "see also go run ./bench sim -h, hedge -h, storm -h, size -h, peers -h and soak -h")
 		}
 		return options{}, err
 	}

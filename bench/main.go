@@ -50,6 +50,14 @@
 // compares with a plain client, hedgedhttp and failsafe-go over loopback, all in one run, and then
 // the costs of single calls, by the benchmarks of this package.
 //
+// # Sizing
+//
+//	go run ./bench size -table "p50=40ms p90=75ms p99=900ms p99.9=2.5s" -rate 200 -workers 30
+//
+// says which limit, hedge delay and budget suit a dependency, and what each of them does
+// (package sizing). The dependency is given by percentiles, by the result of a load generator, or
+// by its address, to which load is sent then.
+//
 // # Soak
 //
 //	go run ./bench soak
@@ -102,6 +110,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return hedge(ctx, args[1:], stdout, stderr)
 		case "storm":
 			return retryStorm(ctx, args[1:], stdout, stderr)
+		case "size":
+			return size(ctx, args[1:], stdout, stderr)
 		case "peers":
 			return comparePeers(ctx, args[1:], stdout, stderr)
 		case "soak":
