@@ -1,6 +1,6 @@
 # make check       what must pass before a change lands; .ci/run is the same and installs what it needs
 # make check-deep  minutes to hours: planted faults, long property tests, fuzzing, stress
-.PHONY: check check-deep test race fmt bench sim hedge soak bench-ledger bench-limiter bench-http mutants fuzz stress long interop bench-grpc
+.PHONY: check check-deep test race fmt bench peers results report-check sim hedge storm size soak bench-ledger bench-limiter bench-http bench-grpc mutants fuzz stress long interop
 
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 60s
@@ -25,6 +25,25 @@ fmt:
 bench:
 	go run ./bench
 
+# This module beside a plain client, hedgedhttp and failsafe-go, in about seven minutes. It exits
+# with 3 if it is not ahead.
+peers:
+	go run ./bench peers
+
+# The tables of bench/RESULTS.md. A target that is missed is told there, and ends nothing here.
+results:
+	-go run ./bench -protocol http -duration 6s -markdown bench/RESULTS.md
+	-go run ./bench -protocol http -duration 6s -cancel ignore -markdown bench/RESULTS.md
+	-go run ./bench -protocol http -duration 6s -slots 4 -cancel ignore -markdown bench/RESULTS.md
+	-go run ./bench -protocol http -rate 2700 -duration 3s -markdown bench/RESULTS.md
+	-go run ./bench -protocol grpc -markdown bench/RESULTS.md
+	-go run ./bench peers -markdown bench/RESULTS.md
+
+# The page of -report in headless Chromium, narrow and wide, with screenshots in
+# out/report-check. Chromium is installed if there is none.
+report-check:
+	bench/report-check.sh
+
 # The limit and its rivals in virtual time: the tables of bench/ARENA.md. It exits with 3
 # if the limit missed a target.
 sim:
@@ -34,6 +53,16 @@ sim:
 # 3 if hedging hurt anywhere.
 hedge:
 	go run ./bench hedge -policy all -limit all -report out/hedging
+
+# The retry storm in virtual time: the table of bench/STORM.md. It exits with 3 if a target
+# was missed.
+storm:
+	go run ./bench storm
+
+# Sizing, held against what is known to be best: the table of bench/SIZING.md. It exits with 3
+# if it is too far off.
+size:
+	go run ./bench size -cases
 
 # Ten minutes of overload, aborts, resets and lost bodies through the transport of httpmw: it
 # exits with 1 if a permit, a body, a goroutine or memory stays behind.
@@ -72,7 +101,7 @@ bench-grpc:
 	done
 	go run $(BENCHSTAT) -col /impl grpc.txt
 
-check-deep: mutants fuzz stress long interop
+check-deep: mutants fuzz stress long interop report-check
 	RAPID_CHECKS=$(CHECKS) go test -race -timeout 60m ./permit ./gradient ./limiter ./hedgedlimit ./httpmw ./grpcmw ./proptest
 
 # Every planted fault must be caught by a test. Before that, the ledger's tests must pass

@@ -33,6 +33,7 @@ func (m *measurement) row() row {
 	r.CPUKnown = u.CPUKnown
 	r.MemoryMB = float64(u.Memory) / 1e6
 	r.MemorySource = u.MemorySource
+	r.Course = m.course()
 	return r
 }
 

@@ -30,8 +30,7 @@ type httpClient struct {
 }
 
 func newHTTPClient(e experiment, rec *recorder, addresses []string, seed uint64) (client, error) {
-	// No proxy: the environment must not send loopback traffic elsewhere.
-	base := &http.Transport{MaxIdleConnsPerHost: keptConnections, DisableCompression: true}
+	base := newBase()
 	transport, err := httpmw.NewTransport(base,
 		httpmw.WithConfig(e.configure(rec)),
 		httpmw.WithAttemptHeader(),
@@ -41,6 +40,12 @@ func newHTTPClient(e experiment, rec *recorder, addresses []string, seed uint64)
 		return nil, err
 	}
 	return &httpClient{http: &http.Client{Transport: transport}, transport: transport, base: base}, nil
+}
+
+// newBase returns what is below every client. It has no proxy: the environment must not send
+// loopback traffic elsewhere.
+func newBase() *http.Transport {
+	return &http.Transport{MaxIdleConnsPerHost: keptConnections, DisableCompression: true}
 }
 
 // balancer sends the primary of each call to a replica that depends on the number
@@ -54,7 +59,10 @@ func balancer(addresses []string, seed uint64) func(*http.Request, []*url.URL) *
 	}
 }
 
-func (c *httpClient) do(ctx context.Context, call uint64) error {
+func (c *httpClient) do(ctx context.Context, call uint64) error { return doCall(ctx, c.http, call) }
+
+// doCall makes one call and reads its answer to the end.
+func doCall(ctx context.Context, client *http.Client, call uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, serviceURL, http.NoBody)
@@ -62,7 +70,7 @@ func (c *httpClient) do(ctx context.Context, call uint64) error {
 		return err
 	}
 	r.Header.Set(downstream.CallHeader, strconv.FormatUint(call, 10))
-	response, err := c.http.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		return err
 	}

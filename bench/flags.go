@@ -29,6 +29,8 @@ const (
 type options struct {
 	settings settings
 	jsonPath string
+	reportFlag
+	markdownFlag
 }
 
 // settings is what the experiments have in common.
@@ -76,7 +78,6 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	o := options{settings: defaultSettings()}
 	s := &o.settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // the error is returned, and usage is for -h
 	f.StringVar(&s.Protocol, "protocol", s.Protocol, "what the service is called by: http, grpc, or both in turn")
 	f.DurationVar(&s.Duration, "duration", s.Duration, "how long each row is measured; there are five for each protocol")
 	f.Float64Var(&s.Rate, "rate", s.Rate, "calls `a-second`, arriving at random (open loop)")
@@ -84,18 +85,14 @@ func parseFlags(args []string, w io.Writer) (options, error) {
 	f.IntVar(&s.Slots, "slots", s.Slots, "worker slots of each of the two replicas")
 	f.StringVar(&s.Cancel, "cancel", s.Cancel, "whether the service stops work whose client has gone: honour, ignore, or both in turn")
 	f.IntVar(&s.WarmUp, "warmup", s.WarmUp, "calls before each row that are not counted")
-	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`")
-	if err := f.Parse(args); err != nil {
+	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`, or to standard output if it is -")
+	o.reportFlag.register(f, "also draw the rows, into an HTML file and pictures in this `directory`")
+	o.markdownFlag.register(f)
+	if err := parseArgs(f, args, w); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(w, "usage: go run ./bench [flags]\n       go run ./bench sim [flags]; see go run ./bench sim -h")
-			f.SetOutput(w)
-			f.PrintDefaults()
-			return options{}, err
+			fmt.Fprintln(w, "see also go run ./bench sim -h, hedge -h, storm -h, size -h, peers -h and soak -h")
 		}
-		return options{}, fmt.Errorf("bench: %w", err)
-	}
-	if f.NArg() > 0 {
-		return options{}, fmt.Errorf("bench: unexpected argument %q", f.Arg(0))
+		return options{}, err
 	}
 	return o, s.validate()
 }

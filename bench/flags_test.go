@@ -72,7 +72,7 @@ func TestParseFlagsErrors(t *testing.T) {
 		{"-cancel maybe", `bench: -cancel "maybe" is none of honour, ignore and both`},
 		{"-protocol smtp", `bench: -protocol "smtp" is none of http, grpc and both`},
 		{"-nonsense", "bench: flag provided but not defined: -nonsense"},
-		{"size", `bench: unexpected argument "size"`},
+		{"now", `bench: unexpected argument "now"`},
 	} {
 		if _, err := parseFlags(strings.Fields(tt.args), io.Discard); err == nil || err.Error() != tt.want {
 			t.Errorf("parseFlags(%s): %v, want %s", tt.args, err, tt.want)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -18,26 +17,14 @@ const gcPercent = 400
 
 // hedge is the program after the word hedge, and returns its exit code.
 func hedge(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parseHedgeFlags(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	}
-	out, err := openOutput(o.jsonPath, o.reportDir, stdout, stderr)
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	}
-	r := newHedgeReport(o, time.Now())
-	code := r.fill(ctx, o, out.tables, stderr)
-	if err := out.write(r); err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitFailed
-	}
-	return code
+	return runProgram(ctx, args, stdout, stderr, func(args []string, usage io.Writer) (program, error) {
+		o, err := parseHedgeFlags(args, usage)
+		r := newHedgeReport(o, time.Now())
+		return program{
+			jsonPath: o.jsonPath, prepare: o.prepare, report: r,
+			fill: func(ctx context.Context, tables, stderr io.Writer) int { return r.fill(ctx, o, tables, stderr) },
+		}, err
+	})
 }
 
 // fill runs everything and prints it, and returns the exit code. Whatever it returns,
@@ -56,7 +43,7 @@ func (r *hedgeReport) fill(ctx context.Context, o hedgeOptions, stdout, stderr i
 	r.add(rows)
 	err := errors.Join(printRows(stdout, rows), r.printVerdict(stdout))
 	if o.reportDir != "" && failure == nil && err == nil {
-		err = course.Write(o.reportDir, "Hedging", hedgePages(rows))
+		err = course.Write(o.reportDir, "Hedging", r.about(), hedgePages(rows))
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -59,7 +59,7 @@ func hedgePage(rows []*hedgearena.Row) course.Page {
 				notes = append(notes, r.Policy.Name+": "+r.Policy.About)
 			}
 			// The color is the same for a policy in all charts of a page.
-			chart.Curves = append(chart.Curves, course.Curve{Name: r.Policy.Name, Color: i, Seconds: f.Course.Seconds, Y: x.series(f.Course)})
+			chart.Curves = append(chart.Curves, course.Curve{Name: r.Policy.Name, Color: i, X: f.Course.Seconds, Y: x.series(f.Course)})
 		}
 		if len(chart.Curves) == 0 {
 			return p

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -23,9 +21,8 @@ type hedgeOptions struct {
 	modes     []hedgearena.Mode
 	policies  []hedgearena.Policy
 	seeds     []uint64
-	parallel  int
-	jsonPath  string
-	reportDir string
+	commonFlags
+	reportFlag
 }
 
 func (o *hedgeOptions) sweep() *hedgearena.Sweep {
@@ -48,7 +45,6 @@ func parseHedgeFlags(args []string, w io.Writer) (hedgeOptions, error) {
 	listed := func(names []string) string { return "`names` out of " + strings.Join(names, ", ") + ", or all" }
 
 	f := flag.NewFlagSet("bench hedge", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // the error is returned, and usage is for -h
 	scenarios := f.String("scenario", "H1,H3", "scenarios to run: "+listed(names(hedgearena.Scenarios(), scenarioName)))
 	loads := f.String("load", "", "loads to run, as `shares` of the capacity such as 0.3,0.95; those of each scenario without it")
 	policies := f.String("policy", hedgearena.OurName, "policies to run: "+listed(names(hedgearena.Policies(), policyName))+"; what they are compared with runs always")
@@ -57,20 +53,10 @@ func parseHedgeFlags(args []string, w io.Writer) (hedgeOptions, error) {
 	seeds := f.Int("seeds", 10, "how many seeds each simulation is run with; targets are judged on the median")
 	seed := f.Uint64("seed", 1, "the first seed")
 	long := f.Float64("long", 1, "`factor` of how long all phases but the first are: chance is less in longer ones")
-	f.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "simulations that run at the same time")
-	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`, or to standard output if it is -")
-	f.StringVar(&o.reportDir, "report", "", "also draw the first seed over time, into HTML files in this `directory`")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(w, "usage: go run ./bench hedge [flags]")
-			f.SetOutput(w)
-			f.PrintDefaults()
-			return hedgeOptions{}, err
-		}
-		return hedgeOptions{}, fmt.Errorf("bench: %w", err)
-	}
-	if f.NArg() > 0 {
-		return hedgeOptions{}, fmt.Errorf("bench: unexpected argument %q", f.Arg(0))
+	o.commonFlags.register(f)
+	o.reportFlag.register(f, drawSeed)
+	if err := parseArgs(f, args, w); err != nil {
+		return hedgeOptions{}, err
 	}
 	if !(*long >= minScale && *long <= maxScale) {
 		return hedgeOptions{}, fmt.Errorf("bench: -long %v is not between %v and %v", *long, minScale, maxScale)
@@ -90,10 +76,7 @@ func parseHedgeFlags(args []string, w io.Writer) (hedgeOptions, error) {
 	for i := range o.scenarios {
 		o.scenarios[i] = o.scenarios[i].Longer(*long)
 	}
-	if o.parallel < 1 || o.parallel > maxParallel {
-		return hedgeOptions{}, fmt.Errorf("bench: -parallel %d is not between 1 and %d", o.parallel, maxParallel)
-	}
-	return o, nil
+	return o, o.commonFlags.validate()
 }
 
 // pickLoads reads the loads. None is nil.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/hedgearena"
@@ -12,20 +11,13 @@ import (
 // hedgeReport is everything that hedge has found, and what its -json writes. Fields may
 // be added to it and to what it holds; those that are there keep their meaning.
 type hedgeReport struct {
-	Started time.Time `json:"started"`
-	Go      string    `json:"go"`
-	OS      string    `json:"os"`
-	Arch    string    `json:"arch"`
-	CPUs    int       `json:"cpus"`
+	runInfo
 	// Seeds are those that were to be run.
-	Seeds          []uint64 `json:"seeds"`
-	ElapsedSeconds float64  `json:"elapsed_seconds"`
-	// Interrupted tells that seeds or whole rows may be missing.
-	Interrupted bool                  `json:"interrupted"`
-	Scenarios   []hedgearena.Scenario `json:"scenarios"`
-	Policies    []hedgearena.Policy   `json:"policies"`
-	Rows        []hedgeRow            `json:"rows"`
-	Verdict     hedgeVerdict          `json:"verdict"`
+	Seeds     []uint64              `json:"seeds"`
+	Scenarios []hedgearena.Scenario `json:"scenarios"`
+	Policies  []hedgearena.Policy   `json:"policies"`
+	Rows      []hedgeRow            `json:"rows"`
+	Verdict   hedgeVerdict          `json:"verdict"`
 }
 
 // hedgeRow is one policy behind one limit in one scenario at one load.
@@ -77,10 +69,7 @@ type hedgeVerdict struct {
 }
 
 func newHedgeReport(o hedgeOptions, now time.Time) *hedgeReport {
-	return &hedgeReport{
-		Started: now.UTC().Truncate(time.Second), Seeds: o.seeds, Scenarios: o.scenarios, Policies: o.policies,
-		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-	}
+	return &hedgeReport{runInfo: newRunInfo(now), Seeds: o.seeds, Scenarios: o.scenarios, Policies: o.policies}
 }
 
 // add enters what was finished of the rows.

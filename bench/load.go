@@ -17,7 +17,9 @@ type sample struct {
 	latency time.Duration
 	// late is how much later the call started.
 	late time.Duration
-	err  error
+	// due is when that was, counted from the first instant.
+	due time.Duration
+	err error
 }
 
 // load makes calls at random times that do not depend on their answers (a Poisson
@@ -72,7 +74,7 @@ func (l load) run(ctx context.Context, first uint64, n int, done *atomic.Int64) 
 			late := time.Since(due)
 			err := l.do(ctx, first+uint64(i))
 			// Each goroutine has an element of its own, read after Wait.
-			samples[i] = sample{latency: time.Since(due), late: late, err: err}
+			samples[i] = sample{latency: time.Since(due), late: late, due: at, err: err}
 			done.Add(1)
 		}()
 	}

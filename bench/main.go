@@ -9,7 +9,8 @@
 // same under an adaptive limit. Then it does so over gRPC, through the DialOptions
 // of grpcmw. Each set-up meets the same arrivals and the same service times.
 // Latencies, costs and a verdict are printed for either protocol; -json writes
-// everything to a file as well, and -protocol chooses one.
+// everything to a file as well, -report draws a page of it, and -protocol chooses
+// one protocol.
 //
 // The load is light by default, so that it runs anywhere. How the set-ups differ
 // near and beyond what the service can take, and why an aggressive delay is not
@@ -37,6 +38,26 @@
 // idle to overloaded, beside no hedging and the ways in which it is usually done, and tells
 // whether it ever made anything worse.
 //
+//	go run ./bench storm
+//
+// shows how retries keep an outage of half a minute going for ever, and what ends it (package
+// storm): a budget within minutes, a limit at once.
+//
+// # Peers
+//
+//	go run ./bench peers
+//
+// compares with a plain client, hedgedhttp and failsafe-go over loopback, all in one run, and then
+// the costs of single calls, by the benchmarks of this package.
+//
+// # Sizing
+//
+//	go run ./bench size -table "p50=40ms p90=75ms p99=900ms p99.9=2.5s" -rate 200 -workers 30
+//
+// says which limit, hedge delay and budget suit a dependency, and what each of them does
+// (package sizing). The dependency is given by percentiles, by the result of a load generator, or
+// by its address, to which load is sent then.
+//
 // # Soak
 //
 //	go run ./bench soak
@@ -46,14 +67,13 @@
 // stayed behind. Interrupted, it judges what there was and exits with 1.
 //
 // Exit codes: 0, 1 if the run failed or a law was broken, 2 for bad flags, 3 if a
-// simulation ended well and the limit missed a target, 130 after Ctrl-C, when what
+// simulation or comparison ended well and the library missed a target, 130 after Ctrl-C, when what
 // was finished is printed.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -88,35 +108,35 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return simulate(ctx, args[1:], stdout, stderr)
 		case "hedge":
 			return hedge(ctx, args[1:], stdout, stderr)
+		case "storm":
+			return retryStorm(ctx, args[1:], stdout, stderr)
+		case "size":
+			return size(ctx, args[1:], stdout, stderr)
+		case "peers":
+			return comparePeers(ctx, args[1:], stdout, stderr)
 		case "soak":
 			return soakTransport(ctx, args[1:], stdout, stderr)
 		}
 	}
-	o, err := parseFlags(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	}
-	var file *jsonFile
-	if o.jsonPath != "" {
-		// Now, and not after a minute of work.
-		if file, err = createJSON(o.jsonPath); err != nil {
-			fmt.Fprintln(stderr, err)
-			return exitUsage
-		}
-	}
-	r := newReport(o, time.Now())
-	code := r.fill(ctx, stdout, stderr)
-	if file != nil {
-		if err := file.write(r); err != nil {
-			fmt.Fprintln(stderr, err)
-			return max(code, exitFailed)
-		}
-	}
-	return code
+	return runProgram(ctx, args, stdout, stderr, func(args []string, usage io.Writer) (program, error) {
+		o, err := parseFlags(args, usage)
+		r := newReport(o, time.Now())
+		return program{
+			jsonPath: o.jsonPath, report: r,
+			prepare: func() error { return errors.Join(o.prepare(), o.prepareMarkdown()) },
+			fill: func(ctx context.Context, tables, stderr io.Writer) int {
+				began := time.Now()
+				tables, publish := o.capture(tables, &r.runInfo)
+				code := r.fill(ctx, tables, stderr)
+				r.ElapsedSeconds = time.Since(began).Seconds()
+				if err := errors.Join(o.draw(r), publish()); err != nil {
+					fmt.Fprintln(stderr, "bench:", err)
+					return exitFailed
+				}
+				return code
+			},
+		}, err
+	})
 }
 
 // fill runs all experiments, prints each round of them as soon as it is complete,

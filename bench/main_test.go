@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout strings.Builder
-	args := strings.Fields("-rate 300 -duration 500ms -warmup 120 -json " + path)
+	dir := filepath.Join(t.TempDir(), "report")
+	args := strings.Fields("-rate 300 -duration 500ms -warmup 120 -json " + path + " -report " + dir)
 	if code := run(t.Context(), args, &stdout, t.Output()); code != exitOK {
 		t.Fatalf("exit code %d, want 0; output:\n%s", code, &stdout)
 	}
@@ -63,6 +65,9 @@ func TestRun(t *testing.T) {
 	for i, protocol := range []string{downstream.HTTP, downstream.GRPC} {
 		if got := r.Rounds[i].Protocol; got != protocol {
 			t.Errorf("round %d is over %q, want %q", i, got, protocol)
+		}
+		if pictures, err := filepath.Glob(filepath.Join(dir, protocol+"-honour-*.png")); err != nil || len(pictures) != 3 {
+			t.Errorf("%v, %d pictures of the rows over %s, want 3", err, len(pictures), protocol)
 		}
 		for j := range r.Rounds[i].Rows {
 			checkRow(t, protocol, &r.Rounds[i].Rows[j])
@@ -95,9 +100,20 @@ func checkRow(t *testing.T, protocol string, x *row) {
 	if x.PeakPermits < 1 || x.ServerPeak < 1 || x.PeakPermits > x.LimitMax || x.OverhangPeak > x.PeakPermits {
 		t.Errorf("%s: peaks %d, %d, %d under a limit of %d", name, x.PeakPermits, x.ServerPeak, x.OverhangPeak, x.LimitMax)
 	}
+	if c := &x.Course; len(c.Latency) == 0 || len(c.Requests) != rowSteps || sum(c.Calls) != x.Calls ||
+		sum(c.Requests) > x.Requests || slices.Max(c.Permits) != x.PeakPermits || slices.Max(c.Server) > x.ServerPeak {
+		t.Errorf("%s: the course %+v is not that of the row %+v", name, c, x)
+	}
 	if x.Law.Grants < x.Calls || x.Law.Events < 4*x.Calls || x.Law.GrantsAbove != 0 {
 		t.Errorf("%s: %+v", name, x.Law)
 	}
+}
+
+func sum(list []int) (n int) {
+	for _, x := range list {
+		n += x
+	}
+	return n
 }
 
 // cancelAt cancels a context when a text is written to it.
@@ -128,7 +144,8 @@ func TestRunInterrupted(t *testing.T) {
 			defer cancel()
 			path := filepath.Join(t.TempDir(), "out.json")
 			var stdout strings.Builder
-			args := strings.Fields("-duration 200ms -warmup 50 -json " + path)
+			dir := t.TempDir()
+			args := strings.Fields("-duration 200ms -warmup 50 -json " + path + " -report " + dir)
 			if code := run(ctx, args, &stdout, &cancelAt{tt.at, cancel}); code != exitInterrupted {
 				t.Errorf("exit code %d, want 130", code)
 			}
@@ -142,6 +159,18 @@ func TestRunInterrupted(t *testing.T) {
 			}
 			if r.rows() != tt.rows || !r.Interrupted {
 				t.Errorf("the file has %d rows, interrupted: %t, want %d, true", r.rows(), r.Interrupted, tt.rows)
+			}
+			page, err := os.ReadFile(filepath.Join(dir, pageFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(page), "Interrupted") || strings.Contains(string(page), "gRPC service") {
+				t.Error("the page has no word on the rows that were not finished, or a round without any")
+			}
+			for i, e := range experiments() {
+				if shown := strings.Contains(string(page), "<td>"+e.Name+"</td>"); shown != (i < tt.rows) {
+					t.Errorf("the row %q is on the page: %t, and %d were finished", e.Name, shown, tt.rows)
+				}
 			}
 		})
 	}

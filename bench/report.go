@@ -1,27 +1,17 @@
 package main
 
-import (
-	"runtime"
-	"time"
-)
+import "time"
 
-// report is everything that a run has found, and what -json writes.
+// report is everything that a run has found, and what -json writes. Fields may be added to it
+// and to what it holds; those that are there keep their meaning.
 type report struct {
-	Started     time.Time `json:"started"`
-	Go          string    `json:"go"`
-	OS          string    `json:"os"`
-	Arch        string    `json:"arch"`
-	CPUs        int       `json:"cpus"`
-	Settings    settings  `json:"settings"`
-	Interrupted bool      `json:"interrupted"`
-	Rounds      []round   `json:"rounds"`
+	runInfo
+	Settings settings `json:"settings"`
+	Rounds   []round  `json:"rounds"`
 }
 
 func newReport(o options, now time.Time) *report {
-	return &report{
-		Started: now.UTC().Truncate(time.Second), Settings: o.settings,
-		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-	}
+	return &report{runInfo: newRunInfo(now), Settings: o.settings}
 }
 
 // rows counts the rows that were finished.
@@ -87,6 +77,8 @@ type row struct {
 	GeneratorLateP99 float64 `json:"generator_late_p99_ms"`
 
 	Law law `json:"law"`
+
+	Course rowCourse `json:"course"`
 }
 
 // law is the proof that the limit held, over the warm-up and the measured calls.

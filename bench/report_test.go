@@ -25,6 +25,7 @@ func sampleReport() *report {
 	s.Duration = 6 * time.Second
 	r := newReport(options{settings: s}, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
 	r.Go, r.OS, r.Arch, r.CPUs = "go1.25.0", "linux", "amd64", 2
+	r.Machine, r.Commit, r.Command = "A processor", "0123456789ab", "go run ./bench -cancel ignore"
 	d := round{Protocol: downstream.HTTP, Cancel: cancelIgnore, Rows: []row{
 		{
 			Experiment: experiments()[0], Calls: 3600, P50: 5.91, P95: 21.3, P99: 67.62, P999: 109.66, Max: 140.1,

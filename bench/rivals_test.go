@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 
+	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
+	"github.com/failsafe-go/failsafe-go/bulkhead"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/holdfast-go/holdfast/gradient"
@@ -35,8 +37,13 @@ func newFixedLimiter(b *testing.B, size int) *limiter.Limiter {
 	return l
 }
 
+// newFailsafeLimiter is adaptive, between two limits that are the same.
+func newFailsafeLimiter(size uint) adaptivelimiter.AdaptiveLimiter[any] {
+	return adaptivelimiter.NewBuilder[any]().WithLimits(size, size, size).Build()
+}
+
 // BenchmarkAcquireRelease takes and returns one permit of many, with nobody else
-// about. The limiter does more than its rivals: it measures the latency.
+// about. The limiter does more than the rivals without one: it measures the latency.
 func BenchmarkAcquireRelease(b *testing.B) {
 	b.Run("permit", func(b *testing.B) {
 		pool := newPool(b, rivalSize)
@@ -58,6 +65,27 @@ func BenchmarkAcquireRelease(b *testing.B) {
 				b.Fatal(err)
 			}
 			p.Release(permit.Success)
+		}
+	})
+	b.Run("failsafe-limiter", func(b *testing.B) {
+		l := newFailsafeLimiter(rivalSize)
+		b.ReportAllocs()
+		for b.Loop() {
+			p, err := l.AcquirePermit(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			p.Record()
+		}
+	})
+	b.Run("failsafe-bulkhead", func(b *testing.B) {
+		h := bulkhead.New[any](rivalSize)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := h.AcquirePermit(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			h.ReleasePermit()
 		}
 	})
 	b.Run("semaphore", func(b *testing.B) {
@@ -103,6 +131,27 @@ func BenchmarkRefusal(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, ok := l.TryAcquire(limiter.Primary); ok {
+				b.Fatal("a second permit was granted")
+			}
+		}
+	})
+	b.Run("failsafe-limiter", func(b *testing.B) {
+		l := newFailsafeLimiter(1)
+		p, _ := l.TryAcquirePermit()
+		defer p.Record()
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, ok := l.TryAcquirePermit(); ok {
+				b.Fatal("a second permit was granted")
+			}
+		}
+	})
+	b.Run("failsafe-bulkhead", func(b *testing.B) {
+		h := bulkhead.New[any](1)
+		h.TryAcquirePermit()
+		b.ReportAllocs()
+		for b.Loop() {
+			if h.TryAcquirePermit() {
 				b.Fatal("a second permit was granted")
 			}
 		}

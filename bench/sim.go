@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"time"
@@ -11,32 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/course"
 )
 
-// exitMissed tells that a simulation went well and the limit of the library did not:
-// it missed a target.
-const exitMissed = 3
-
 // simulate is the program after the word sim, and returns its exit code.
 func simulate(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parseSimFlags(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	}
-	out, err := openOutput(o.jsonPath, o.reportDir, stdout, stderr)
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitUsage
-	}
-	r := newSimReport(o, time.Now())
-	code := r.fill(ctx, o, out.tables, stderr)
-	if err := out.write(r); err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitFailed
-	}
-	return code
+	return runProgram(ctx, args, stdout, stderr, func(args []string, usage io.Writer) (program, error) {
+		o, err := parseSimFlags(args, usage)
+		r := newSimReport(o, time.Now())
+		return program{
+			jsonPath: o.jsonPath, prepare: o.prepare, report: r,
+			fill: func(ctx context.Context, tables, stderr io.Writer) int { return r.fill(ctx, o, tables, stderr) },
+		}, err
+	})
 }
 
 // fill runs everything and prints it, and returns the exit code. Whatever it returns,
@@ -59,7 +42,7 @@ func (r *simReport) fill(ctx context.Context, o simOptions, stdout, stderr io.Wr
 			err = errors.Join(err, printMatches(stdout, t.Seeds, matches))
 		}
 		if o.reportDir != "" && ctx.Err() == nil && err == nil {
-			err = course.Write(o.reportDir, "Arena", simPages(matches))
+			err = course.Write(o.reportDir, "Arena", r.about(), simPages(matches))
 		}
 		switch {
 		case ctx.Err() != nil:

@@ -56,18 +56,18 @@ func simPage(matches []arena.Match) course.Page {
 				notes = append(notes, m.Maker.Name+": "+m.Maker.About)
 			}
 			// The color is the same for a limit in all charts.
-			chart.Curves = append(chart.Curves, course.Curve{Name: m.Maker.Name, Color: i, Seconds: f.Course.Seconds, Y: x.series(f.Course)})
+			chart.Curves = append(chart.Curves, course.Curve{Name: m.Maker.Name, Color: i, X: f.Course.Seconds, Y: x.series(f.Course)})
 		}
 		if len(chart.Curves) == 0 {
 			return p
 		}
 		if x.ideal {
-			seconds := chart.Curves[0].Seconds
+			seconds := chart.Curves[0].X
 			ideal := make([]float64, len(seconds))
 			for i := range seconds {
 				ideal[i] = s.Ideal(seconds[i])
 			}
-			chart.Curves = append(chart.Curves, course.Curve{Name: "ideal", Color: -1, Seconds: seconds, Y: ideal})
+			chart.Curves = append(chart.Curves, course.Curve{Name: "ideal", Color: -1, X: seconds, Y: ideal})
 		}
 		p.Charts = append(p.Charts, chart)
 	}

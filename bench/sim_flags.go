@@ -1,12 +1,10 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -16,8 +14,6 @@ import (
 const (
 	// maxSeeds is far more than anybody waits for.
 	maxSeeds = 1000
-	// maxParallel is what a machine may have of processors.
-	maxParallel = 1024
 	// A scale beyond these bounds leaves nothing of a scenario.
 	minScale, maxScale = 0.01, 100
 )
@@ -30,11 +26,10 @@ type simOptions struct {
 	// scales are gone through one after the other. There is one, or those that
 	// compare: the scenarios as they are, and each parameter halved and half as much
 	// again.
-	scales    []arena.Scale
-	compare   bool
-	parallel  int
-	jsonPath  string
-	reportDir string
+	scales  []arena.Scale
+	compare bool
+	commonFlags
+	reportFlag
 }
 
 // tournament is all simulations of a scale.
@@ -53,7 +48,6 @@ func parseSimFlags(args []string, w io.Writer) (simOptions, error) {
 	o := simOptions{}
 	scale := arena.Unscaled()
 	f := flag.NewFlagSet("bench sim", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // the error is returned, and usage is for -h
 	scenarios := f.String("scenario", "all", "scenarios to run: `ids` such as S2,S7, or all; S13 is S13a to S13f")
 	limits := f.String("limit", arena.OurName, "limits to run: `names` out of "+strings.Join(makerNames(), ", ")+", or all")
 	seeds := f.Int("seeds", 5, "how many seeds each simulation is run with; targets are judged on the worst")
@@ -62,20 +56,10 @@ func parseSimFlags(args []string, w io.Writer) (simOptions, error) {
 	f.Float64Var(&scale.Rate, "scale-rate", 1, "`factor` of all traffic")
 	f.Float64Var(&scale.Workers, "scale-workers", 1, "`factor` of all workers, rounded")
 	f.BoolVar(&o.compare, "scales", false, "instead, compare goodput with service, rate and workers × 0.5 and × 1.5 each")
-	f.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "simulations that run at the same time")
-	f.StringVar(&o.jsonPath, "json", "", "also write everything to this `file`, or to standard output if it is -")
-	f.StringVar(&o.reportDir, "report", "", "also draw the first seed over time, into HTML files in this `directory`")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(w, "usage: go run ./bench sim [flags]")
-			f.SetOutput(w)
-			f.PrintDefaults()
-			return simOptions{}, err
-		}
-		return simOptions{}, fmt.Errorf("bench: %w", err)
-	}
-	if f.NArg() > 0 {
-		return simOptions{}, fmt.Errorf("bench: unexpected argument %q", f.Arg(0))
+	o.commonFlags.register(f)
+	o.reportFlag.register(f, drawSeed)
+	if err := parseArgs(f, args, w); err != nil {
+		return simOptions{}, err
 	}
 	var err error
 	if o.scenarios, err = pickScenarios(*scenarios); err != nil {
@@ -87,9 +71,10 @@ func parseSimFlags(args []string, w io.Writer) (simOptions, error) {
 	if o.seeds, err = pickSeeds(*seed, *seeds); err != nil {
 		return simOptions{}, err
 	}
+	if err := o.commonFlags.validate(); err != nil {
+		return simOptions{}, err
+	}
 	switch {
-	case o.parallel < 1 || o.parallel > maxParallel:
-		return simOptions{}, fmt.Errorf("bench: -parallel %d is not between 1 and %d", o.parallel, maxParallel)
 	case o.compare && scale != arena.Unscaled():
 		return simOptions{}, fmt.Errorf("bench: -scales goes through scales of its own, and cannot be had with %s", scale)
 	case o.compare && o.reportDir != "":

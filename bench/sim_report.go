@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/arena"
@@ -12,16 +11,9 @@ import (
 // simReport is everything that sim has found, and what its -json writes. Fields may be
 // added to it and to what it holds; those that are there keep their meaning.
 type simReport struct {
-	Started time.Time `json:"started"`
-	Go      string    `json:"go"`
-	OS      string    `json:"os"`
-	Arch    string    `json:"arch"`
-	CPUs    int       `json:"cpus"`
+	runInfo
 	// Seeds are those that were to be run.
-	Seeds          []uint64 `json:"seeds"`
-	ElapsedSeconds float64  `json:"elapsed_seconds"`
-	// Interrupted tells that seeds, limits or whole scenarios may be missing.
-	Interrupted bool `json:"interrupted"`
+	Seeds []uint64 `json:"seeds"`
 	// Scales has one element, or those that -scales compares.
 	Scales []simScale `json:"scales"`
 }
@@ -87,10 +79,7 @@ type simVerdict struct {
 }
 
 func newSimReport(o simOptions, now time.Time) *simReport {
-	return &simReport{
-		Started: now.UTC().Truncate(time.Second), Seeds: o.seeds,
-		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-	}
+	return &simReport{runInfo: newRunInfo(now), Seeds: o.seeds}
 }
 
 // add enters what was finished of the matches of a scale.

@@ -57,12 +57,7 @@ const legend = `
 // printRound writes the tables and the verdict of a round.
 func printRound(w io.Writer, r *report, d *round) error {
 	var b strings.Builder
-	s := r.Settings
-	fmt.Fprintf(&b, "\nholdfast bench: %s %s/%s, %d CPUs; seed %d; %g calls/s for %v a row after %d to warm up\n",
-		r.Go, r.OS, r.Arch, r.CPUs, s.Seed, s.Rate, s.Duration, s.WarmUp)
-	fmt.Fprintf(&b, "%s service: %d replicas × %d slots, %v ± %v, %g %% of the requests ×%g; cancellation: %s; load without hedges %.0f %%\n\n",
-		pick(d.Protocol == downstream.GRPC, "gRPC", "HTTP"), s.Replicas, s.Slots, s.Profile.Mean, s.Profile.Deviation, 100*s.Profile.StragglerShare, s.Profile.StragglerFactor,
-		pick(d.Cancel == cancelHonour, "honoured", "ignored"), 100*s.offeredLoad())
+	fmt.Fprintf(&b, "\nholdfast bench: %s %s/%s, %d CPUs; %s\n\n", r.Go, r.OS, r.Arch, r.CPUs, strings.Join(d.head(&r.Settings), "\n"))
 	if err := writeTable(&b, d.Rows, latencyColumns); err != nil {
 		return err
 	}
@@ -78,10 +73,25 @@ func printRound(w io.Writer, r *report, d *round) error {
 	return err
 }
 
+// head says what the rows of a round have in common.
+func (d *round) head(s *settings) []string {
+	return []string{
+		fmt.Sprintf("seed %d; %g calls/s for %v a row after %d to warm up", s.Seed, s.Rate, s.Duration, s.WarmUp),
+		fmt.Sprintf("%s service: %d replicas × %d slots, %v ± %v, %g %% of the requests ×%g; cancellation: %s; load without hedges %.0f %%",
+			d.protocolName(), s.Replicas, s.Slots, s.Profile.Mean, s.Profile.Deviation, 100*s.Profile.StragglerShare, s.Profile.StragglerFactor,
+			pick(d.Cancel == cancelHonour, "honoured", "ignored"), 100*s.offeredLoad()),
+	}
+}
+
+// protocolName is that of people.
+func (d *round) protocolName() string { return pick(d.Protocol == downstream.GRPC, "gRPC", "HTTP") }
+
+// nameHead is the head of the column of names.
+const nameHead = "experiment"
+
 // writeTable writes one line for each row: its name on the left, and the columns
 // aligned on the right.
 func writeTable(w io.Writer, rows []row, columns []column) error {
-	const nameHead = "experiment"
 	width := len(nameHead)
 	for i := range rows {
 		width = max(width, utf8.RuneCountInString(rows[i].Experiment.Name))

@@ -43,54 +43,71 @@ type Page struct {
 	Charts []Chart
 }
 
-var (
-	head = `<!DOCTYPE html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<style>body{font:16px/1.5 sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}svg{width:100%;height:auto}</style>
+// style makes a page that can be read on a phone and on a wide screen, by day and by night.
+const style = `<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">
+<style>
+:root{color-scheme:light dark}
+body{font:16px/1.5 sans-serif;max-width:76rem;margin:1.5rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
+h1,h2{line-height:1.2}
+.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,28rem),1fr));gap:1.5rem}
+figure{margin:0;min-width:0}
+figcaption{font-weight:bold}
+figure svg text{fill:currentColor}
+figure svg{display:block;width:100%;height:auto}
+.legend{list-style:none;display:flex;flex-wrap:wrap;gap:0 1rem;margin:0;padding:0;font-size:.875rem}
+.legend svg{display:inline-block;width:1.5rem;height:.75rem;margin-right:.35rem}
+.wide{overflow-x:auto;margin:1rem 0}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.875rem}
+th,td{padding:.25rem .6rem;text-align:right;white-space:nowrap;border-bottom:1px solid #8886}
+th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:inherit}
+.wide,table,thead,tbody,tr{background:inherit}
+li{overflow-wrap:anywhere}
+a{color:#0b5cad}
+@media (prefers-color-scheme:dark){body{color:#e4e4e4;background:#16181b}a{color:#8ab8f0}}
+</style>
 `
-	chartPage = template.Must(template.New("charts").Parse(head + `<title>{{.Page.Title}}</title>
+
+var chartPage = Template(`<title>{{.Title}}</title>
 <p><a href="index.html">All pages</a></p>
-<h1>{{.Page.Title}}</h1>
-<ul>{{range .Page.Lines}}<li>{{.}}</li>{{end}}</ul>
-<p>{{.Page.Note}}</p>
-{{range .Charts}}{{.}}
-{{end}}</html>
-`))
-	indexPage = template.Must(template.New("index").Parse(head + `<title>{{.Title}}</title>
 <h1>{{.Title}}</h1>
+<ul>{{range .Lines}}<li>{{.}}</li>{{end}}</ul>
+<p>{{.Note}}</p>
+{{figures .Charts}}</html>
+`)
+
+var indexPage = Template(`<title>{{.Title}}</title>
+<h1>{{.Title}}</h1>
+<ul>{{range .About}}<li>{{.}}</li>{{end}}</ul>
 <ul>{{range .Pages}}<li><a href="{{.File}}.html">{{.Title}}</a></li>{{end}}</ul>
 </html>
-`))
-)
+`)
 
-// Write draws the pages, and an index of them with the title, into a directory that is
-// there.
-func Write(dir, title string, pages []Page) error {
-	for i := range pages {
-		p := &pages[i]
-		var charts []template.HTML
-		for j := range p.Charts {
-			svg, err := p.Charts[j].svg()
-			if err != nil {
-				return fmt.Errorf("%s: %w", p.File, err)
-			}
-			charts = append(charts, template.HTML(svg)) //nolint:gosec // it is made here, of numbers and names of our own
-		}
-		data := struct {
-			Page   *Page
-			Charts []template.HTML
-		}{p, charts}
-		if err := writePage(filepath.Join(dir, p.File+".html"), chartPage, data); err != nil {
-			return err
-		}
-	}
-	return writePage(filepath.Join(dir, "index.html"), indexPage, struct {
-		Title string
-		Pages []Page
-	}{title, pages})
+// Template parses the body of a page, from its title on, into one whose look is that of all
+// pages. In it {{figures .Charts}} draws charts. It panics if the text is no template.
+func Template(body string) *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{"figures": figures}).Parse(style + body))
 }
 
-func writePage(path string, t *template.Template, data any) error {
+// Write draws the pages, and an index of them with the title and what is said about all of
+// them, into a directory that is there.
+func Write(dir, title string, about []string, pages []Page) error {
+	for i := range pages {
+		if err := WriteFile(filepath.Join(dir, pages[i].File+".html"), chartPage, &pages[i]); err != nil {
+			return fmt.Errorf("%s: %w", pages[i].File, err)
+		}
+	}
+	return WriteFile(filepath.Join(dir, "index.html"), indexPage, struct {
+		Title string
+		About []string
+		Pages []Page
+	}{title, about, pages})
+}
+
+// WriteFile writes one page. On error what was in the file before is still there, unless it
+// could not be written.
+func WriteFile(path string, t *template.Template, data any) error {
 	var b bytes.Buffer
 	if err := t.Execute(&b, data); err != nil {
 		return err

@@ -27,12 +27,12 @@ type PhaseFigures struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"`
 	Good  int    `json:"good"`
-	// Refused got no permit, and TimedOut no answer within a second.
+	// Refused got no permit, and TimedOut no answer within the time-out.
 	Refused  int `json:"refused"`
 	TimedOut int `json:"timed_out"`
 	// FailedPercent is the share of both.
 	FailedPercent float64 `json:"failed_percent"`
-	// Percentiles of what was not refused. A call that timed out took a second.
+	// Percentiles of what was not refused. A call that timed out took the time-out.
 	P50  float64 `json:"p50_ms"`
 	P99  float64 `json:"p99_ms"`
 	P999 float64 `json:"p99_9_ms"`
@@ -60,7 +60,7 @@ const goodShare = 0.95
 func (r *run) figures() *Figures {
 	rec := r.record
 	f := &Figures{Calls: r.seen}
-	latency := newHistogram()
+	latency := newHistogram(rec.longest)
 	last, _ := r.caller.stats()
 	for i := range rec.phases {
 		p := &rec.phases[i]
@@ -68,7 +68,7 @@ func (r *run) figures() *Figures {
 		if i+1 < len(rec.phases) {
 			end = rec.phases[i+1].stats
 		}
-		x := p.figures(&end)
+		x := p.figures(&end, rec.longest)
 		x.Name = r.Scenario.Phases[i].Name
 		from := int(p.begin / tick)
 		x.RecoverySeconds = secondsTo(rec.ticks[from : from+int(r.Scenario.Phases[i].Length/tick)])
@@ -79,15 +79,16 @@ func (r *run) figures() *Figures {
 		}
 	}
 	f.Total.Name = "total"
-	f.Total.rates(latency)
+	f.Total.rates(latency, rec.longest)
 	if r.options.Course {
 		f.Course = newCourse(rec.ticks)
 	}
 	return f
 }
 
-// figures are those of a phase, the library having counted to end when it was over.
-func (p *phaseCount) figures(end *hedgedlimit.Stats) PhaseFigures {
+// figures are those of a phase, the library having counted to end when it was over, and no call
+// having taken more than the longest.
+func (p *phaseCount) figures(end *hedgedlimit.Stats, longest time.Duration) PhaseFigures {
 	f := PhaseFigures{
 		Calls: p.calls, Good: p.good, Refused: p.refused, TimedOut: p.timedOut,
 		Primaries: p.primaries, Extra: p.extra, SettledExtraPercent: -1,
@@ -104,7 +105,7 @@ func (p *phaseCount) figures(end *hedgedlimit.Stats) PhaseFigures {
 	if p.lateCalls > 0 {
 		f.SettledExtraPercent = 100 * float64(p.lateExtra) / float64(p.lateCalls)
 	}
-	f.rates(p.latency)
+	f.rates(p.latency, longest)
 	return f
 }
 
@@ -128,22 +129,18 @@ func (f *PhaseFigures) add(x *PhaseFigures) {
 }
 
 // rates works out what follows from the counts.
-func (f *PhaseFigures) rates(latency *hdrhistogram.Histogram) {
-	f.P50 = milliseconds(latency.ValueAtQuantile(50))
-	f.P99 = milliseconds(latency.ValueAtQuantile(99))
-	f.P999 = milliseconds(latency.ValueAtQuantile(99.9))
+func (f *PhaseFigures) rates(latency *hdrhistogram.Histogram, longest time.Duration) {
+	// The buckets of a histogram end a little beyond what was put into them.
+	quantile := func(q float64) float64 {
+		return float64(min(latency.ValueAtQuantile(q), longest.Microseconds())) / 1000
+	}
+	f.P50, f.P99, f.P999 = quantile(50), quantile(99), quantile(99.9)
 	if f.Calls > 0 {
 		f.FailedPercent = 100 * float64(f.Refused+f.TimedOut) / float64(f.Calls)
 	}
 	if f.Primaries > 0 {
 		f.ExtraPercent = 100 * float64(f.Extra) / float64(f.Primaries)
 	}
-}
-
-// milliseconds takes microseconds of a histogram, whose buckets end a little beyond what was
-// put into them.
-func milliseconds(us int64) float64 {
-	return min(float64(us)/1000, float64(timeout.Microseconds())/1000)
 }
 
 // secondsTo is when the first second began whose calls ended well.

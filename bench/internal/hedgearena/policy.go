@@ -33,23 +33,18 @@ const placeboShare = 0.0005
 
 // Policies returns all policies, in order.
 func Policies() []Policy {
-	library := func(change func(setup, *hedgedlimit.Config)) func(setup) (caller, error) {
-		return func(s setup) (caller, error) {
-			c := hedgedlimit.Config{Limiter: s.limiter, Rand: s.draws.sequence(drawGate), OnPanic: func(v any, _ []byte) { panic(v) }}
-			change(s, &c)
-			h, err := hedgedlimit.New(c)
-			if err != nil {
-				return nil, err
-			}
-			return &hedged{hedger: h}, nil
-		}
+	library := func(change func(*hedgedlimit.Config)) func(setup) (caller, error) {
+		return Library("", "", func(c *hedgedlimit.Config) error {
+			change(c)
+			return nil
+		}).new
 	}
 	return []Policy{
 		{Name: NoneName, About: "no hedging: limiter.Limiter.Do", new: func(s setup) (caller, error) {
 			return unhedged{s.limiter}, nil
 		}},
 		{Name: PlaceboName, About: "0.05 % of the calls, picked at random, are hedged at once", new: func(s setup) (caller, error) {
-			h, err := library(func(_ setup, c *hedgedlimit.Config) {
+			h, err := library(func(c *hedgedlimit.Config) {
 				ungated(c)
 				c.Delay, c.Budget = hedgedlimit.Fixed(0), hedgedlimit.Unlimited
 			})(s)
@@ -64,19 +59,35 @@ func Policies() []Policy {
 		{Name: "failsafe", Alone: true, About: "hedgepolicy of failsafe-go with the same delay, no limit", new: func(s setup) (caller, error) {
 			return newFailsafe(s.scenario.Delay()), nil
 		}},
-		{Name: "unlimited", Alone: true, About: "the library without gates, budget and limit: quantile delay alone", new: library(func(_ setup, c *hedgedlimit.Config) {
+		{Name: "unlimited", Alone: true, About: "the library without gates, budget and limit: quantile delay alone", new: library(func(c *hedgedlimit.Config) {
 			ungated(c)
 			c.Budget = hedgedlimit.Unlimited
 		})},
-		{Name: "budget", Alone: true, About: "the library without gates and limit: quantile delay and budget", new: library(func(_ setup, c *hedgedlimit.Config) {
+		{Name: "budget", Alone: true, About: "the library without gates and limit: quantile delay and budget", new: library(func(c *hedgedlimit.Config) {
 			ungated(c)
 		})},
-		{Name: "limiter", Limited: true, About: "the library without gates and budget: quantile delay behind the limit", new: library(func(_ setup, c *hedgedlimit.Config) {
+		{Name: "limiter", Limited: true, About: "the library without gates and budget: quantile delay behind the limit", new: library(func(c *hedgedlimit.Config) {
 			ungated(c)
 			c.Budget = hedgedlimit.Unlimited
 		})},
-		{Name: OurName, About: "the library on its defaults, behind the limit", new: library(func(setup, *hedgedlimit.Config) {})},
+		{Name: OurName, About: "the library on its defaults, behind the limit", new: library(func(*hedgedlimit.Config) {})},
 	}
+}
+
+// Library is the library, set up by change: for each simulation anew, since budgets and gates
+// have a state. What change is given is on its defaults, behind the limiter of the case.
+func Library(name, about string, change func(*hedgedlimit.Config) error) Policy {
+	return Policy{Name: name, About: about, new: func(s setup) (caller, error) {
+		c := hedgedlimit.Config{Limiter: s.limiter, Rand: s.draws.sequence(drawGate), OnPanic: func(v any, _ []byte) { panic(v) }}
+		if err := change(&c); err != nil {
+			return nil, err
+		}
+		h, err := hedgedlimit.New(c)
+		if err != nil {
+			return nil, err
+		}
+		return &hedged{hedger: h}, nil
+	}}
 }
 
 // ungated turns the gates off that ask whether a hedge would pay or hurt.

@@ -22,9 +22,10 @@ type recorder struct {
 	mu sync.Mutex // a leaf
 	// Guarded by mu.
 
-	phases []phaseCount
-	ticks  []tickCount // by the time at which the call came
-	out    int         // attempts that somebody waits for
+	phases  []phaseCount
+	longest time.Duration // that a call can take
+	ticks   []tickCount   // by the time at which the call came
+	out     int           // attempts that somebody waits for
 	// Invariant, at rest: calls == ended.
 	calls, ended int
 }
@@ -52,17 +53,18 @@ type call struct {
 	came   time.Duration // since the beginning
 }
 
-func newHistogram() *hdrhistogram.Histogram {
-	// From a microsecond to ten seconds, with an error of 0.1 %.
-	return hdrhistogram.New(1, (10 * time.Second).Microseconds(), 3)
+// newHistogram counts latencies from a microsecond to well beyond the longest, with an error of
+// 0.1 %.
+func newHistogram(longest time.Duration) *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, 10*longest.Microseconds(), 3)
 }
 
 func newRecorder(s *Scenario) *recorder {
-	r := &recorder{phases: make([]phaseCount, len(s.Phases)), ticks: make([]tickCount, s.Length()/tick)}
+	r := &recorder{longest: s.timeout(), phases: make([]phaseCount, len(s.Phases)), ticks: make([]tickCount, s.Length()/tick)}
 	begin := time.Duration(0)
 	for i := range r.phases {
 		r.phases[i].begin = begin
-		r.phases[i].latency = newHistogram()
+		r.phases[i].latency = newHistogram(r.longest)
 		begin += s.Phases[i].Length
 	}
 	return r

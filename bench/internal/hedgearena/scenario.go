@@ -18,6 +18,10 @@ type Scenario struct {
 	Slots    int `json:"slots"`
 	// Service is how long an attempt takes in a slot: log-normal.
 	Service LogNormal `json:"service"`
+	// Law, if it is not nil, is how long an attempt takes in a slot, instead of Service.
+	Law Law `json:"-"`
+	// Timeout is how long a client waits: 0 is a second.
+	Timeout time.Duration `json:"-"`
 	// Freeze is how replicas stand still now and then. The zero value is never.
 	Freeze Freeze `json:"freeze"`
 	// Drops tells that a replica forgets an attempt that is cancelled while it is
@@ -44,6 +48,16 @@ type Phase struct {
 	Slow float64
 	// Slots, if it is not 0, is how many of the slots of a replica are open.
 	Slots int
+}
+
+// Law is how long attempts take in a slot. It is used by any number of goroutines.
+type Law interface {
+	// Service returns the time in seconds of an attempt that begins some time after its call
+	// came. U is even within (0, 1), and what is random about the time hangs on it.
+	Service(call, attempt int, after time.Duration, u float64) float64
+	// Mean and Quantile are those of primaries, in seconds.
+	Mean() float64
+	Quantile(u float64) float64
 }
 
 // LogNormal is a service time in seconds by its median and 99th percentile.
@@ -80,7 +94,11 @@ type Freeze struct {
 // Capacity is how many attempts a second the replicas serve at best. What they lose
 // while they are frozen is not taken off.
 func (s *Scenario) Capacity() float64 {
-	return float64(s.Places()) / s.Service.Mean()
+	mean := s.Service.Mean()
+	if s.Law != nil {
+		mean = s.Law.Mean()
+	}
+	return float64(s.Places()) / mean
 }
 
 // Places is how many attempts are served at a time.
@@ -88,7 +106,19 @@ func (s *Scenario) Places() int { return s.Replicas * s.Slots }
 
 // Delay is how long a hedge with a fixed delay waits: the 95th percentile of the
 // service.
-func (s *Scenario) Delay() time.Duration { return seconds(s.Service.P95()) }
+func (s *Scenario) Delay() time.Duration {
+	if s.Law != nil {
+		return seconds(s.Law.Quantile(0.95))
+	}
+	return seconds(s.Service.P95())
+}
+
+func (s *Scenario) timeout() time.Duration {
+	if s.Timeout == 0 {
+		return usualTimeout
+	}
+	return s.Timeout
+}
 
 // load is the share of the capacity that comes in a phase.
 func (p *Phase) load(sweep float64) float64 {

@@ -18,8 +18,8 @@ import (
 var ErrStopped = errors.New("hedgearena: stopped")
 
 const (
-	// timeout is how long a client waits.
-	timeout = time.Second
+	// usualTimeout is how long a client waits where the scenario does not say.
+	usualTimeout = time.Second
 	// stopEvery is after how many calls a simulation looks whether to stop.
 	stopEvery = 1024
 	// apart is within which time attempts are told apart that began in one instant.
@@ -44,6 +44,8 @@ type Case struct {
 	Limit  Limit
 	Mode   Mode
 	Policy *Policy
+	// NewLimiter, if it is not nil, makes what stands in front instead of Limit and Mode.
+	NewLimiter func() (*limiter.Limiter, error)
 }
 
 // String names the case.
@@ -102,7 +104,11 @@ func newRun(c Case, seed uint64, o Options) (*run, error) {
 		base:     time.Now(),
 	}
 	var err error
-	if r.limiter, err = c.Limit.newLimiter(s, c.Mode); err == nil {
+	newLimiter := c.NewLimiter
+	if newLimiter == nil {
+		newLimiter = func() (*limiter.Limiter, error) { return c.Limit.newLimiter(s, c.Mode) }
+	}
+	if r.limiter, err = newLimiter(); err == nil {
 		r.caller, err = c.Policy.new(setup{s, r.limiter, r.draws})
 	}
 	if err != nil {
@@ -197,7 +203,7 @@ func (r *run) come(c call) {
 	r.seen++
 	r.record.arrived(c)
 	r.calls.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		ctx, cancel := context.WithTimeout(context.Background(), r.Scenario.timeout())
 		defer cancel()
 		err := r.caller.do(ctx, c.number, func(ctx context.Context, number int) error { return r.attempt(ctx, c, number) })
 		how := good
@@ -224,8 +230,16 @@ func (r *run) attempt(ctx context.Context, c call, number int) error {
 		// and not that of the processors.
 		time.Sleep(time.Duration(1 + r.draws.bits(drawApart, c.number, number)%uint64(apart)))
 	}
-	service := r.draws.service(c.number, number) * orOne(r.Scenario.Phases[c.phase].Slow)
+	service := r.service(c, number) * orOne(r.Scenario.Phases[c.phase].Slow)
 	return r.server.serve(ctx, r.draws.replica(c.number, number), seconds(service))
+}
+
+// service is how long the attempt, which begins now, takes in a slot, in seconds.
+func (r *run) service(c call, number int) float64 {
+	if law := r.Scenario.Law; law != nil {
+		return law.Service(c.number, number, time.Since(r.base)-c.came, r.draws.uniform(drawService, c.number, number))
+	}
+	return r.draws.service(c.number, number)
 }
 
 // check holds the books against each other.

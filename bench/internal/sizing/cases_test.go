@@ -1,0 +1,33 @@
+package sizing
+
+import "testing"
+
+// Of ten dependencies whose best limit is known, nine limits at least are within 15 % of it; hedging
+// is recommended where slow calls come by chance, and refused where they come together.
+func TestCases(t *testing.T) {
+	within, limits := 0, 0
+	for _, c := range Cases() {
+		s := Sizing{Calls: 6000, Seeds: []uint64{1, 2}, Parallel: 2}
+		if c.Hedging != nil {
+			s.Seeds = s.Seeds[:1]
+		}
+		r, err := RunCase(t.Context(), &c, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d workers, %d found, best limit %d, recommended %d (%+.1f %%)", r.Name, r.Workers, r.Found, r.Best, r.Recommended, r.OffPercent)
+		if c.Hedging != nil {
+			if !r.HedgingMet() {
+				t.Errorf("%s: hedging recommended: %t, %q", r.Name, *r.Hedging, r.Reasons)
+			}
+			continue
+		}
+		limits++
+		if r.LimitMet {
+			within++
+		}
+	}
+	if limits != 10 || within < 9 {
+		t.Errorf("%d of %d limits are within 15 %%", within, limits)
+	}
+}

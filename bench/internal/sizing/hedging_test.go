@@ -1,0 +1,179 @@
+package sizing
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is chosen of rows: the cheapest of those that are about as good as the best and harmless.
+func TestPick(t *testing.T) {
+	row := func(gain, extra float64, harmless, grpc bool) HedgeRow {
+		r := HedgeRow{GainPercent: gain, Harmless: harmless, GRPC: grpc}
+		r.Present.ExtraPercent = extra
+		return r
+	}
+	for _, tt := range []struct {
+		name string
+		rows []HedgeRow
+		want int // −1 is none
+	}{
+		{"none", nil, -1},
+		{"the best", []HedgeRow{row(20, 5, true, false), row(40, 10, true, false)}, 1},
+		{"a cheaper one as good", []HedgeRow{row(36, 5, true, false), row(40, 10, true, false)}, 0},
+		{"harm is left out", []HedgeRow{row(20, 5, true, false), row(40, 1, false, false)}, 0},
+		{"gRPC is apart", []HedgeRow{row(20, 5, true, false), row(40, 1, true, true)}, 0},
+		{"too little", []HedgeRow{row(9.9, 1, true, false)}, -1},
+		{"near the best is not enough", []HedgeRow{row(12, 5, true, false), row(9, 1, true, false)}, 0},
+	} {
+		got := pick(tt.rows, false)
+		if tt.want < 0 && got != nil || tt.want >= 0 && got != &tt.rows[tt.want] {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
+
+func TestHarmless(t *testing.T) {
+	none := &Effect{P99: 100, FailedPercent: 1}
+	for _, tt := range []struct {
+		p99, failed float64
+		want        bool
+	}{{100, 1, true}, {102, 1.1, true}, {102.1, 1, false}, {50, 1.11, false}} {
+		if got := harmless(&Effect{P99: tt.p99, FailedPercent: tt.failed}, none); got != tt.want {
+			t.Errorf("p99 %v and %v %% failed: %t", tt.p99, tt.failed, got)
+		}
+	}
+}
+
+// small is a sizing that takes little time.
+func small(in *Input, rate float64) *Sizing {
+	return &Sizing{Input: in, Rate: rate, Timeout: 10 * time.Second, Idempotent: true, Calls: 6000, Seeds: []uint64{1}, Parallel: 2}
+}
+
+func fromTable(t *testing.T, text string, workers int) *Input {
+	t.Helper()
+	in := &Input{Kind: "table", Latency: mustTable(t, text)}
+	if workers > 0 {
+		in.SetWorkers(workers)
+	}
+	return in
+}
+
+func mustRecommend(t *testing.T, s *Sizing) *Recommendation {
+	t.Helper()
+	r, err := s.Recommend(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Complete() {
+		t.Fatal("not complete")
+	}
+	return r
+}
+
+const heavyTable = "p50=10ms p99=100ms p99.9=150ms"
+
+// Where hedging helps it is recommended, and does what it promised behind the limit that moves.
+func TestHedgingIsRecommendedWhereItHelps(t *testing.T) {
+	in := fromTable(t, heavyTable, 40)
+	s := small(in, 0.3*in.Capacity)
+	r := mustRecommend(t, s)
+	h := r.Hedging
+	if !h.Recommended || h.Chosen == nil || h.GRPC == nil || h.Chosen.GainPercent < 20 {
+		t.Fatalf("%+v", h)
+	}
+	if r.AsRecommended.Present.P99 > 0.85*r.Unhedged.Present.P99 || r.AsRecommended.Present.ExtraPercent > 100*h.Chosen.Ratio {
+		t.Errorf("as recommended %+v, without hedging %+v", r.AsRecommended, r.Unhedged)
+	}
+	if limit := r.Limit; !limit.Found || limit.Limit < 38 || limit.Limit > 55 || len(limit.Rows) != 3 {
+		t.Errorf("%+v", limit)
+	}
+}
+
+// Where it does not help it is refused, with the reason.
+func TestHedgingIsRefusedWhereItDoesNotHelp(t *testing.T) {
+	together, err := newInput("trace", drawn(20000, 200, lightTail, inSpells), Timed, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	light, heavy := fromTable(t, "p50=10ms p99=13ms", 40), fromTable(t, heavyTable, 40)
+	for _, tt := range []struct {
+		name   string
+		s      *Sizing
+		posts  bool
+		reason string
+		rows   int
+	}{
+		{"slow together", small(together, 200), false, "calls are slow together: of those that begin when a hedge would, ", len(candidates())},
+		{"light tail", small(light, 0.3*light.Capacity), false, "no delay and budget cut the 99th percentile by 10 % without harm at either load; without a queue it is 1.3 × the median", len(candidates())},
+		{"no capacity to spare", small(heavy, 0.95*heavy.Capacity), false, "there is no capacity to spare: the calls alone take 95 % of it", len(candidates())},
+		{"not idempotent", small(heavy, 0.3*heavy.Capacity), true, "a call may not be carried out twice", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.s.Idempotent = !tt.posts
+			r := mustRecommend(t, tt.s)
+			h := r.Hedging
+			if h.Recommended || h.Chosen != nil || h.GRPC != nil || len(h.Rows) != tt.rows || len(h.Reasons) == 0 || !strings.HasPrefix(h.Reasons[0], tt.reason) {
+				t.Errorf("recommended %t, %d rows, reasons %q", h.Recommended, len(h.Rows), h.Reasons)
+			}
+			if *r.AsRecommended != *r.Unhedged {
+				t.Errorf("as recommended %+v, without hedging %+v", r.AsRecommended, r.Unhedged)
+			}
+		})
+	}
+}
+
+// The simulation of calls that are slow together agrees with the statistics: hedges bring nothing.
+func TestHedgesOfSlowSpellsBringNothing(t *testing.T) {
+	together, err := newInput("trace", drawn(20000, 200, lightTail, inSpells), Timed, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := small(together, 200)
+	h, err := s.compareHedging(t.Context(), 100, &Waiting{Refused: Effects{Present: Effect{P99: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := s.runBoth(t.Context(), "", []setup{{fixed(100, false, s), unhedged()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range h.Rows {
+		if gain := 1 - r.Present.P99/none[0].Present.P99; gain > 0.25 {
+			t.Errorf("p%g, %g: p99 is %.0f %% lower", 100*r.Quantile, r.Ratio, 100*gain)
+		}
+	}
+}
+
+// Without the capacity the limit is what Little's law says of the higher load, nothing queues, and
+// the reader is told.
+func TestUnknownCapacity(t *testing.T) {
+	s := small(fromTable(t, heavyTable, 0), 3000)
+	r := mustRecommend(t, s)
+	mean := 1.5 * 3000 * s.Input.Latency.Mean()
+	if l := r.Limit; l.Found || math.Abs(float64(l.Limit)-mean-3*math.Sqrt(mean)) > 1 {
+		t.Errorf("limit %+v, with a mean of %.0f in flight", l, mean)
+	}
+	if r.Waiting.Wait || r.Waiting.Refused.Heavier.FailedPercent > 0.1 {
+		t.Errorf("waiting %+v", r.Waiting)
+	}
+	if h := r.Hedging; !h.Recommended || !strings.Contains(strings.Join(h.Reasons, "\n"), "the capacity is not known") || !strings.Contains(strings.Join(h.Reasons, "\n"), "it is not known whether calls are slow together") {
+		t.Errorf("reasons %q", h.Reasons)
+	}
+}
+
+// A queue is recommended where it saves calls: at a load near the capacity, not at a light one.
+func TestWaitingIsRecommendedWhereItSavesCalls(t *testing.T) {
+	in := fromTable(t, "p50=10ms p99=20ms", 10)
+	for _, tt := range []struct {
+		load float64
+		want bool
+	}{{0.1, false}, {0.55, true}} {
+		s := small(in, tt.load*in.Capacity)
+		w, err := s.compareWaiting(t.Context(), 12)
+		if err != nil || w.Wait != tt.want || w.MaxWaiting != 12 {
+			t.Errorf("at %v: %+v, %v", tt.load, w, err)
+		}
+	}
+}

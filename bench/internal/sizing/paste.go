@@ -1,0 +1,170 @@
+package sizing
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/format"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// evidence says in a line what a set-up does at both loads.
+func (e *Effects) evidence() string {
+	one := func(e *Effect) string {
+		return fmt.Sprintf("p50 %s, p99 %s, +%.1f %% calls, %.2f %% failed", ms(e.P50), ms(e.P99), e.ExtraPercent, e.FailedPercent)
+	}
+	return "now " + one(&e.Present) + "; at 1.5 × " + one(&e.Heavier)
+}
+
+func ms(x float64) string { return fmt.Sprintf("%.4g ms", x) }
+
+// Go is the configuration as a Go file, with the evidence of each number above it. R must be
+// complete.
+func (s *Sizing) Go(r *Recommendation) (string, error) {
+	var b strings.Builder
+	h := r.Hedging
+	imports := []string{"github.com/holdfast-go/holdfast/gradient", "github.com/holdfast-go/holdfast/hedgedlimit", "github.com/holdfast-go/holdfast/limiter"}
+	if r.Waiting.Wait {
+		imports = append([]string{"time"}, imports...)
+	}
+	b.WriteString("package main\n\nimport (\n")
+	for i, x := range imports {
+		if i == 1 && r.Waiting.Wait {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%q\n", x)
+	}
+	b.WriteString(")\n\nfunc newHedger() (*hedgedlimit.Hedger, error) {\n")
+	c := gradientConfig(r.Limit.Limit)
+	b.WriteString("algorithm, err := gradient.New(gradient.Config{\n")
+	comment(&b, "Where the limit starts; it moves by itself. "+s.limitEvidence(r.Limit))
+	fmt.Fprintf(&b, "Initial: %d,\n", c.Initial)
+	if c.Max != 0 {
+		comment(&b, "Twice that: the default, 1000, leaves no room.")
+		fmt.Fprintf(&b, "Max: %d,\n", c.Max)
+	}
+	b.WriteString("})\nif err != nil {\nreturn nil, err\n}\nlim, err := limiter.New(limiter.Config{\nAlgorithm: algorithm,\n")
+	if w := r.Waiting; w.Wait {
+		comment(&b, fmt.Sprintf("A call that does not fit waits for up to 3 × p95. Without hedging: %s. Refused at once: %s.", w.Waited.evidence(), w.Refused.evidence()))
+		fmt.Fprintf(&b, "MaxWaiting: %d,\nMaxWait: %s,\n", w.MaxWaiting, goDuration(seconds(w.MaxWaitMS/1000)))
+	} else {
+		comment(&b, "MaxWaiting is 0, so a call that does not fit is refused: waiting saves no more than 0.1 points of failures at either load.")
+	}
+	b.WriteString("})\nif err != nil {\nreturn nil, err\n}\n")
+	if h.Chosen == nil {
+		comment(&b, "No hedging: "+strings.Join(h.Reasons, "; ")+".")
+		b.WriteString("return hedgedlimit.New(hedgedlimit.Config{Limiter: lim, MaxAttempts: 1})\n}\n")
+	} else {
+		comment(&b, fmt.Sprintf("Hedges are at most %g %% of the calls. Without hedging: %s. With it: %s.", 100*h.Chosen.Ratio, h.None.evidence(), h.Chosen.evidence()))
+		fmt.Fprintf(&b, "budget, err := hedgedlimit.NewRatioBudget(hedgedlimit.RatioConfig{Ratio: %v})\n", h.Chosen.Ratio)
+		b.WriteString("if err != nil {\nreturn nil, err\n}\nreturn hedgedlimit.New(hedgedlimit.Config{\nLimiter: lim,\n")
+		comment(&b, fmt.Sprintf("About %v in what was put in, and learnt as it changes.", s.delay(h.Chosen.Quantile)))
+		fmt.Fprintf(&b, "Delay: hedgedlimit.Quantile(hedgedlimit.QuantileConfig{Quantile: %v}),\nBudget: budget,\n})\n}\n", h.Chosen.Quantile)
+	}
+	text, err := format.Source([]byte(b.String()))
+	return string(text), err
+}
+
+// limitEvidence says why the limit is what it is.
+func (s *Sizing) limitEvidence(l *Limit) string {
+	if !l.Found {
+		return fmt.Sprintf("The capacity is not known, so it is what %.4g calls a second hold in flight, and at least %d.", heavier*s.Rate, defaultInitial)
+	}
+	var parts []string
+	for _, r := range l.Rows {
+		parts = append(parts, fmt.Sprintf("%d gets %.1f %% of the answers at p50 %s", r.Limit, r.GoodPercent, ms(r.P50)))
+	}
+	return "At 1.5 × the capacity " + strings.Join(parts, ", ") + "."
+}
+
+// comment writes text as a comment, in lines that can be read.
+func comment(b *strings.Builder, text string) {
+	line := "//"
+	// A unit stays with its number.
+	const glue = "\x00"
+	text = strings.NewReplacer(" ms", glue+"ms", " %", glue+"%", "× ", "×"+glue).Replace(text)
+	for word := range strings.SplitSeq(text, " ") {
+		if len(line)+1+len(word) > 100 && line != "//" {
+			b.WriteString(line + "\n")
+			line = "//"
+		}
+		line += " " + strings.ReplaceAll(word, glue, " ")
+	}
+	b.WriteString(line + "\n")
+}
+
+// goDuration is a duration as it is written in Go.
+func goDuration(d time.Duration) string {
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{{time.Second, "Second"}, {time.Millisecond, "Millisecond"}, {time.Microsecond, "Microsecond"}} {
+		if d%u.unit == 0 {
+			return fmt.Sprintf("%d * time.%s", d/u.unit, u.name)
+		}
+	}
+	return fmt.Sprintf("%d * time.Nanosecond", d)
+}
+
+// Service config, as gRFC A6 has it.
+type (
+	serviceConfig struct {
+		MethodConfig    []methodConfig   `json:"methodConfig"`
+		RetryThrottling *retryThrottling `json:"retryThrottling,omitempty"`
+	}
+	methodConfig struct {
+		Name          []methodName   `json:"name"`
+		Timeout       string         `json:"timeout"`
+		HedgingPolicy *hedgingPolicy `json:"hedgingPolicy,omitempty"`
+	}
+	methodName struct {
+		Service string `json:"service,omitempty"`
+		Method  string `json:"method,omitempty"`
+	}
+	hedgingPolicy struct {
+		MaxAttempts         int      `json:"maxAttempts"`
+		HedgingDelay        string   `json:"hedgingDelay"`
+		NonFatalStatusCodes []string `json:"nonFatalStatusCodes"`
+	}
+	retryThrottling struct {
+		MaxTokens  int     `json:"maxTokens"`
+		TokenRatio float64 `json:"tokenRatio"`
+	}
+)
+
+// ServiceConfig is the gRPC service config, for a method such as pkg.Service/Method, or for all
+// if that is empty. R must be complete. What its numbers do is in ServiceConfigEvidence, since
+// JSON has no comments.
+func (s *Sizing) ServiceConfig(r *Recommendation, method string) (string, error) {
+	service, name, _ := strings.Cut(method, "/")
+	m := methodConfig{Name: []methodName{{service, name}}, Timeout: protoDuration(s.Timeout)}
+	c := serviceConfig{}
+	if g := r.Hedging.GRPC; g != nil {
+		m.HedgingPolicy = &hedgingPolicy{MaxAttempts: 2, HedgingDelay: protoDuration(s.delay(g.Quantile)), NonFatalStatusCodes: []string{"UNAVAILABLE"}}
+		c.RetryThrottling = &retryThrottling{MaxTokens: maxTokens, TokenRatio: g.Ratio}
+	}
+	c.MethodConfig = []methodConfig{m}
+	text, err := json.MarshalIndent(c, "", "  ")
+	return string(text) + "\n", err
+}
+
+// ServiceConfigEvidence says what the numbers of ServiceConfig do, a line each.
+func (s *Sizing) ServiceConfigEvidence(r *Recommendation) []string {
+	lines := []string{fmt.Sprintf("timeout %s: how long clients waited in all of the above", protoDuration(s.Timeout))}
+	g := r.Hedging.GRPC
+	if g == nil {
+		return append(lines, "no hedgingPolicy: "+strings.Join(r.Hedging.Reasons, "; "))
+	}
+	none := r.Hedging.None
+	return append(lines,
+		fmt.Sprintf("maxAttempts 2, hedgingDelay %s, which is %s: %s", protoDuration(s.delay(g.Quantile)), percentile(g.Quantile), g.evidence()),
+		"without hedging: "+none.evidence(),
+		fmt.Sprintf("maxTokens %d, tokenRatio %v: once more than %.0f %% of the attempts fail, no hedge is sent; extra calls are bounded by the delay", maxTokens, g.Ratio, 100*g.Ratio/(1+g.Ratio)),
+	)
+}
+
+// protoDuration is a duration as it is written in JSON for protobuf.
+func protoDuration(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+}

@@ -1,0 +1,139 @@
+package sizing
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// steady is a dependency of 20 workers that take 10 ms, or a little more or less.
+func steady() *Model { return &Model{Workers: 20, Service: lightTail, Seed: 1} }
+
+func planFor(m *Model, most float64) Plan {
+	p := Plan{Rate: 0.4 * m.Capacity(), MaxRate: most * m.Capacity(), Timeout: caseTimeout}
+	p.Length = p.lengthFor(20000)
+	return p
+}
+
+// A sweep finds the capacity and the workers, goes no further than it must, and learns the latency
+// from where nothing queues.
+func TestSweepFindsTheCapacity(t *testing.T) {
+	m := steady()
+	p := planFor(m, 4)
+	var told []Step
+	in, err := Sweep(t.Context(), "model", p, m.Attack(p.Timeout), func(s Step) { told = append(told, s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "capacity", in.Capacity, m.Capacity(), 0.03)
+	near(t, "mean", in.Latency.Mean(), m.Service.Mean(), 0.03)
+	if in.Workers() != 20 || in.Kind != "model" || len(in.Notes) > 0 {
+		t.Errorf("%d workers, kind %s, notes %q", in.Workers(), in.Kind, in.Notes)
+	}
+	if last := told[len(told)-1].Rate; last > stepFactor*1.1*m.Capacity() || len(told) != len(in.Steps) {
+		t.Errorf("it went on to %.0f calls a second, of a capacity of %.0f", last, m.Capacity())
+	}
+}
+
+// Never above the highest rate, never longer than asked for, and what it kept up with is no
+// capacity.
+func TestSweepKeepsItsBounds(t *testing.T) {
+	m := steady()
+	p := planFor(m, 0.8)
+	sum := time.Duration(0)
+	attack := m.Attack(p.Timeout)
+	in, err := Sweep(t.Context(), "model", p, func(ctx context.Context, rate float64, length time.Duration) ([]Sample, error) {
+		if rate > p.MaxRate {
+			t.Errorf("%v calls a second, at most %v", rate, p.MaxRate)
+		}
+		sum += length
+		return attack(ctx, rate, length)
+	}, func(Step) {})
+	if err != nil || in.Capacity != 0 || in.Workers() != 0 || !strings.Contains(strings.Join(in.Notes, ""), "it kept up with") {
+		t.Fatalf("error %v, input %v", err, in != nil)
+	}
+	if sum > p.Length || in.Steps[len(in.Steps)-1].Rate != p.MaxRate {
+		t.Errorf("%v of %v, up to %v of %v", sum, p.Length, in.Steps[len(in.Steps)-1].Rate, p.MaxRate)
+	}
+}
+
+// Calls that time out in an overloaded step do not hide what was answered before.
+func TestSweepWithTimeouts(t *testing.T) {
+	m := &Model{Workers: 3, Service: logNormal{0.1, 0.2}, Seed: 1}
+	p := planFor(m, 2)
+	in, err := Sweep(t.Context(), "model", p, m.Attack(p.Timeout), func(Step) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := in.Steps[len(in.Steps)-1]; last.Failed == 0 {
+		t.Fatalf("nothing timed out: %+v", last)
+	}
+	near(t, "capacity", in.Capacity, m.Capacity(), 0.1)
+}
+
+// It ends where calls fail, and what was seen before counts.
+func TestSweepEndsAtFailures(t *testing.T) {
+	m := steady()
+	p := planFor(m, 0.8)
+	attack := m.Attack(p.Timeout)
+	ouch := errors.New("ouch")
+	refuse := func(s []Sample) ([]Sample, error) {
+		for i := range s {
+			s[i].Failed = i%4 == 0
+		}
+		return s, nil
+	}
+	for _, tt := range []struct {
+		name  string
+		from  int // the step that goes wrong
+		wrong func([]Sample) ([]Sample, error)
+		err   string // none if it is empty
+		known bool   // whether anything is
+	}{
+		{"refusals", 3, refuse, "", true},
+		{"refusals at once", 1, refuse, "it did not keep up with ", false},
+		{"an error", 3, func(s []Sample) ([]Sample, error) { return s, ouch }, "ouch", true},
+		{"an error at once", 1, func(s []Sample) ([]Sample, error) { return s, ouch }, "ouch", false},
+	} {
+		steps := 0
+		in, err := Sweep(t.Context(), "model", p, func(ctx context.Context, rate float64, length time.Duration) ([]Sample, error) {
+			samples, err := attack(ctx, rate, length)
+			if steps++; steps < tt.from {
+				return samples, err
+			}
+			return tt.wrong(samples)
+		}, func(Step) {})
+		if steps != tt.from || (in != nil) != tt.known || (err == nil) != (tt.err == "") || err != nil && !strings.HasPrefix(err.Error(), tt.err) {
+			t.Errorf("%s: %d steps, anything known: %t, %v", tt.name, steps, in != nil, err)
+			continue
+		}
+		if tt.err == "" {
+			near(t, "capacity", in.Capacity, 0.75*in.Steps[2].Rate, 0.1)
+			if !strings.Contains(strings.Join(in.Notes, ""), "that is taken for want of capacity") {
+				t.Errorf("%s: notes %q", tt.name, in.Notes)
+			}
+		}
+	}
+}
+
+// A step that is over before it is answered tells nothing.
+func TestSweepTooShort(t *testing.T) {
+	m := steady()
+	p := planFor(m, 2)
+	p.Length = 100 * time.Millisecond
+	if _, err := Sweep(t.Context(), "model", p, m.Attack(p.Timeout), func(Step) {}); err == nil || !strings.HasPrefix(err.Error(), "100ms is too short for calls that take") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Where low rates have too few calls, those of higher ones are taken, and a note says so.
+func TestSweepWithFewCalls(t *testing.T) {
+	m := &Model{Workers: 1, Service: exponential(0.01), Seed: 1}
+	p := Plan{Rate: 50, MaxRate: 90, Length: 10 * time.Second, Timeout: caseTimeout}
+	in, err := Sweep(t.Context(), "model", p, m.Attack(p.Timeout), func(Step) {})
+	if err != nil || in.Answers < minSamples || !strings.Contains(strings.Join(in.Notes, ""), "there were few calls at low rates") {
+		t.Fatalf("error %v, input %v", err, in != nil)
+	}
+}

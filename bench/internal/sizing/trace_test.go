@@ -1,0 +1,140 @@
+package sizing
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// drawn are n samples of a law, so many a second, slower by a factor where slow says so.
+func drawn(n int, rate float64, law logNormal, slow func(at time.Duration) float64) []Sample {
+	source := rand.New(rand.NewPCG(7, uint64(n)))
+	samples := make([]Sample, n)
+	at := 0.0
+	for i := range samples {
+		at += source.ExpFloat64() / rate
+		samples[i].Start = seconds(at)
+		samples[i].Latency = seconds(law.Quantile(source.Float64()) * slow(samples[i].Start))
+	}
+	return samples
+}
+
+func always(time.Duration) float64 { return 1 }
+
+// spells are slow in 250 ms of 5 s.
+func inSpells(at time.Duration) float64 {
+	if at%(5*time.Second) < 250*time.Millisecond {
+		return 10
+	}
+	return 1
+}
+
+var lightTail = logNormal{0.010, 0.020}
+
+// Whether slow calls come together is seen in each order that tells it, and in no other.
+func TestCorrelation(t *testing.T) {
+	independent := drawn(20000, 200, logNormal{0.010, 0.100}, always)
+	together := drawn(20000, 200, lightTail, inSpells)
+	shuffled := slices.Clone(together)
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	for _, tt := range []struct {
+		name              string
+		samples           []Sample
+		order             Order
+		known, correlated bool
+	}{
+		{"by chance, timed", independent, Timed, true, false},
+		{"by chance, ordered", independent, Ordered, true, false},
+		{"in spells, timed", together, Timed, true, true},
+		{"in spells, ordered", together, Ordered, true, true},
+		{"in spells, unordered", together, Unordered, false, false},
+		{"in spells, shuffled", shuffled, Ordered, true, false},
+		{"too few slow", together[:150], Timed, false, false},
+	} {
+		c := correlate(tt.samples, tt.order, 200)
+		if c.Known != tt.known || c.Correlated != tt.correlated {
+			t.Errorf("%s: %+v", tt.name, c)
+		}
+		if tt.known && !tt.correlated && (c.Together > 0.05+surely*c.Error || c.Autocorrelation > surely*c.Error) {
+			t.Errorf("%s: %+v is beyond chance", tt.name, c)
+		}
+	}
+}
+
+// Calls that are slow one after the other, but not when the hedge would begin, are not slow
+// together: the calls of that time are looked at.
+func TestCorrelationLooksWhereTheHedgeWouldBe(t *testing.T) {
+	// In every 60 calls, which are 25 ms apart, three in a row take 100 ms, and three elsewhere
+	// 99 ms, so that this is when a hedge is sent: four calls later.
+	samples := make([]Sample, 6000)
+	for i := range samples {
+		samples[i] = Sample{Start: time.Duration(i) * 25 * time.Millisecond, Latency: 10 * time.Millisecond}
+		switch {
+		case i%60 < 3:
+			samples[i].Latency = 100 * time.Millisecond
+		case i%60 >= 57:
+			samples[i].Latency = 99 * time.Millisecond
+		}
+	}
+	for _, order := range []Order{Timed, Ordered} {
+		if c := correlate(samples, order, 40); !c.Known || c.SlowMS != 99 || c.Slow != 300 || c.Together != 0 || c.Correlated {
+			t.Errorf("order %d: %+v", order, c)
+		}
+	}
+}
+
+// A share that would be too much is none where so few calls are slow that it may be chance.
+func TestCorrelationIsMoreThanChance(t *testing.T) {
+	samples := make([]Sample, 200)
+	for i := range samples {
+		samples[i].Latency = 10 * time.Millisecond
+	}
+	for _, i := range []int{20, 21, 22, 23, 60, 61, 100, 101, 140, 160} {
+		samples[i].Latency = 20 * time.Millisecond
+	}
+	if c := correlate(samples, Ordered, 10); !c.Known || c.Together < maxTogether || c.Correlated {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Primaries are the samples, and hedges those that began at about the same time, and never the
+// call itself.
+func TestTraceKeepsWhatIsClose(t *testing.T) {
+	samples := make([]Sample, 1000)
+	for i := range samples {
+		samples[i].Latency = time.Duration(i+1) * time.Millisecond
+	}
+	x, err := newTrace(samples, Ordered, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []int{0, 3, 500, 999, 2500} {
+		if got := x.Service(call, 1, 0, 0.3); got != samples[call%1000].Latency.Seconds() {
+			t.Errorf("call %d takes %v", call, got)
+		}
+		seen := map[int]bool{}
+		for i := range 1000 {
+			u := (float64(i) + 0.5) / 1000
+			got := int(x.Service(call, 2, 200*time.Millisecond, u)*1000+0.5) - 1
+			seen[got] = true
+			if off := ((got-call-20)%1000 + 1500) % 1000; off < 500-nearby || off > 500+nearby {
+				t.Fatalf("the hedge of call %d, 20 calls later, is %d", call, got)
+			}
+			if now := int(x.Service(call, 2, 0, u)*1000+0.5) - 1; now == call%1000 {
+				t.Fatalf("the hedge of call %d is the call", call)
+			}
+		}
+		if len(seen) != 2*nearby+1 {
+			t.Errorf("%d calls stand for the hedge of call %d", len(seen), call)
+		}
+	}
+	x.ordered = false
+	if a, b := x.Service(7, 1, 0, 0.5), x.Service(7, 2, 0, 0.995); a != 0.5 || b != 0.995 {
+		t.Errorf("without an order the quantiles are %v and %v", a, b)
+	}
+	near(t, "mean", x.Mean(), 0.5005, 1e-9)
+	if _, err := newTrace(samples[:99], Ordered, 0); err == nil || err.Error() != "99 answers are too few to tell a 99th percentile from: 100 are needed" {
+		t.Errorf("99 answers: %v", err)
+	}
+}

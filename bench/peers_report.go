@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// peersReport is everything that peers has found, and what its -json writes. Fields may be added
+// to it and to what it holds; those that are there keep their meaning.
+type peersReport struct {
+	runInfo
+	Settings  peersSettings   `json:"settings"`
+	Workloads []peersWorkload `json:"workloads"`
+	// Micro is empty if the micro-benchmarks were not run.
+	Micro []microRow `json:"micro"`
+}
+
+// peersWorkload is a workload, and what came of it.
+type peersWorkload struct {
+	workload
+	Rows []peerRow `json:"rows"`
+	// Compared is ours beside each of the others.
+	Compared []comparison `json:"compared"`
+}
+
+// peerRow is the figures of one contender. Times are in milliseconds; latencies are those of the
+// calls that succeeded.
+type peerRow struct {
+	Contender contender `json:"contender"`
+
+	Calls      int     `json:"calls"`
+	Rejected   int     `json:"rejected"`
+	Errors     int     `json:"errors"`
+	FirstError string  `json:"first_error,omitempty"`
+	P50        float64 `json:"p50_ms"`
+	P95        float64 `json:"p95_ms"`
+	P99        float64 `json:"p99_ms"`
+	P999       float64 `json:"p99_9_ms"`
+
+	// What the server saw. Extra are those that were not a call's first.
+	Requests      int     `json:"requests"`
+	ExtraRequests int     `json:"extra_requests"`
+	ExtraPercent  float64 `json:"extra_percent"`
+}
+
+func (r *peerRow) failedPercent() float64 { return share(r.Rejected+r.Errors, max(r.Calls, 1)) }
+
+// comparison is ours beside another row.
+type comparison struct {
+	Name string `json:"name"`
+	// P99Ratio is the p99 of ours as a share of that of the other.
+	P99Ratio float64 `json:"p99_ratio"`
+	// MoreExtra and MoreFailed are how many more requests and failures ours had, in per cent of
+	// the calls; below 0 they are fewer.
+	MoreExtra  float64 `json:"more_extra_percent"`
+	MoreFailed float64 `json:"more_failed_percent"`
+	Standing   string  `json:"standing"`
+	// Target tells that there is a target, and Met that it is met.
+	Target bool `json:"target"`
+	Met    bool `json:"met"`
+}
+
+// Values of Standing.
+const (
+	standsAhead  = "ahead"   // in the tail at no more load and no more failures, or in those with no longer a tail
+	standsLevel  = "level"   // within the tolerances, in all three
+	standsTrades = "trades"  // better in one, worse in another
+	standsBehind = "behind"  // worse in one or more, better in none
+	standsUnlike = "unknown" // a percentile is missing
+)
+
+const (
+	// sameP99, sameExtra and sameFailed are as near as two runs of the same contender come to each
+	// other on a quiet machine: what differs by less is the same.
+	sameP99    = 0.03
+	sameExtra  = 0.5 // points
+	sameFailed = targetFailed
+)
+
+// judge compares ours with each of the others. There are targets for the published workload: the
+// plain client must be beaten as in the main job, and none of the others may be better at anything.
+// Where workers are few a limit may refuse what others let wait, and what that is worth is the
+// reader's choice.
+func (w *peersWorkload) judge() {
+	w.Compared = []comparison{}
+	own := w.find(peerOurs)
+	if own == nil {
+		return
+	}
+	for i := range w.Rows {
+		x := &w.Rows[i]
+		if x == own || x.Contender.Name == peerDefault {
+			continue
+		}
+		c := comparison{Name: x.Contender.Name, MoreExtra: own.ExtraPercent - x.ExtraPercent, MoreFailed: own.failedPercent() - x.failedPercent()}
+		if own.P99 > 0 && x.P99 > 0 {
+			c.P99Ratio = own.P99 / x.P99
+		}
+		c.Standing = c.standing()
+		c.Target = w.Name == workPublished
+		switch {
+		case !c.Target:
+		case c.Name == peerPlain:
+			c.Met = c.P99Ratio > 0 && c.P99Ratio <= targetRatio && c.MoreExtra <= targetExtra && c.MoreFailed <= targetFailed
+		default:
+			c.Met = c.Standing == standsAhead || c.Standing == standsLevel
+		}
+		w.Compared = append(w.Compared, c)
+	}
+}
+
+func (w *peersWorkload) find(name string) *peerRow {
+	for i := range w.Rows {
+		if w.Rows[i].Contender.Name == name {
+			return &w.Rows[i]
+		}
+	}
+	return nil
+}
+
+func (c *comparison) standing() string {
+	if c.P99Ratio == 0 {
+		return standsUnlike
+	}
+	better := c.P99Ratio < 1-sameP99 || c.MoreExtra < -sameExtra || c.MoreFailed < -sameFailed
+	worse := c.P99Ratio > 1+sameP99 || c.MoreExtra > sameExtra || c.MoreFailed > sameFailed
+	switch {
+	case better && worse:
+		return standsTrades
+	case better:
+		return standsAhead
+	case worse:
+		return standsBehind
+	}
+	return standsLevel
+}
+
+// met tells that all targets are met.
+func (r *peersReport) met() bool {
+	for i := range r.Workloads {
+		for _, c := range r.Workloads[i].Compared {
+			if c.Target && !c.Met {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// line tells a comparison in words.
+func (c *comparison) line() string {
+	return fmt.Sprintf("%s and %s: p99 %.2f ×, extra requests %+.1f points, failures %+.1f points: %s",
+		peerOurs, c.Name, c.P99Ratio, c.MoreExtra, c.MoreFailed, c.Standing+pick(c.Target, ", target "+pick(c.Met, "met", "MISSED"), ""))
+}
+
+func newPeersReport(o peersOptions, now time.Time) *peersReport {
+	return &peersReport{runInfo: newRunInfo(now), Settings: o.settings, Workloads: []peersWorkload{}, Micro: []microRow{}}
+}

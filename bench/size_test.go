@@ -1,0 +1,338 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// little makes a sizing quick.
+const little = " -calls 1000 -seeds 1"
+
+// A table as it is, with what is printed and written.
+func TestSizeTable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.json")
+	var stdout, stderr strings.Builder
+	args := append(strings.Fields("size -rate 700 -workers 40 -json "+path+little), "-table", "p50=10ms p99=100ms p99.9=150ms")
+	if code := run(t.Context(), args, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d; output:\n%s%s", code, &stdout, &stderr)
+	}
+	r := readReport[sizeReport](t, path)
+	if r.Interrupted || r.Input.Workers != 40 || r.Input.Rate != 700 || r.Input.P99 < 99 || r.Input.P99 > 101 || !r.Recommendation.Complete() || r.ElapsedSeconds <= 0 {
+		t.Fatalf("%+v", r)
+	}
+	if r.GoText == "" || r.ServiceConfigText == "" || len(r.ServiceConfigEvidence) == 0 {
+		t.Error("there is no text to paste")
+	}
+	for _, want := range []string{
+		"Dependency: table", "beyond p99.9 the slope", "capacity ", "Limit: ", "Without hedging, behind that limit", "Hedging, behind the same",
+		"p95, budget 5 %", "gRPC policy, ", "As recommended", "not known whether they come together", r.GoText, r.ServiceConfigText,
+	} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("%q is not printed:\n%s", want, &stdout)
+		}
+	}
+	for _, stage := range []string{"limit", "waiting", "hedging", "recommendation"} {
+		if !strings.Contains(stderr.String(), "size: "+stage+": ") {
+			t.Errorf("no progress of %s: %q", stage, &stderr)
+		}
+	}
+}
+
+// A file with an order, and calls that may not be carried out twice.
+func TestSizeFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "latencies")
+	var lines strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&lines, "%d\n", 10+i%13+100*(i%19/18))
+	}
+	if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr strings.Builder
+	if code := run(t.Context(), strings.Fields("size -method POST -workers 10 -file "+path+little), &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d; output:\n%s%s", code, &stdout, &stderr)
+	}
+	for _, want := range []string{"400 answers, 0 failures", "60 % of the capacity is assumed", "slow calls   by chance", "Hedging will not help", "a call may not be carried out twice", "MaxAttempts: 1"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("%q is not printed:\n%s", want, &stdout)
+		}
+	}
+}
+
+// The names of the fields are what others read.
+func TestSizeSchema(t *testing.T) {
+	var stdout bytes.Buffer
+	args := append(strings.Fields("size -rate 700 -workers 40 -json -"+little), "-table", "p50=10ms p99=100ms")
+	if code := run(t.Context(), args, &stdout, io.Discard); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	var report map[string]any
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	object := func(x any, path ...string) map[string]any {
+		for _, name := range path {
+			x = x.(map[string]any)[name]
+			if list, ok := x.([]any); ok {
+				x = list[0]
+			}
+		}
+		return x.(map[string]any)
+	}
+	for _, tt := range []struct {
+		path []string
+		want string
+	}{
+		{nil, "arch cases command commit cpus elapsed_seconds go go_text input interrupted machine os recommendation service_config_evidence service_config_text started"},
+		{[]string{"input"}, "answers capacity correlation failed idempotent kind mean_ms notes p50_ms p90_ms p95_ms p99_9_ms p99_ms rate steps tail timeout_seconds workers"},
+		{[]string{"input", "correlation"}, "autocorrelation correlated error known slow slow_ms together"},
+		{[]string{"recommendation"}, "as_recommended hedging limit unhedged waiting"},
+		{[]string{"recommendation", "limit"}, "found limit rows"},
+		{[]string{"recommendation", "limit", "rows"}, "answered_per_second extra_percent failed_percent good_percent limit p50_ms p99_ms"},
+		{[]string{"recommendation", "waiting"}, "max_wait_ms max_waiting refused wait waited"},
+		{[]string{"recommendation", "hedging"}, "chosen grpc none reasons recommended rows"},
+		{[]string{"recommendation", "hedging", "rows"}, "delay_ms gain_percent grpc harmless heavier present quantile ratio"},
+		{[]string{"recommendation", "unhedged", "present"}, "answered_per_second extra_percent failed_percent p50_ms p99_ms"},
+	} {
+		if got := strings.Join(slices.Sorted(maps.Keys(object(report, tt.path...))), " "); got != tt.want {
+			t.Errorf("%v has %s\nwant %s", tt.path, got, tt.want)
+		}
+	}
+}
+
+// quickLoad are the flags of a load that takes two seconds.
+const quickLoad = " -rate 400 -max-rate 800 -duration 2s -grace 0s"
+
+// A URL is called as it was said, no more often than allowed, and after a warning.
+func TestSizeURL(t *testing.T) {
+	var calls atomic.Int64
+	var mu sync.Mutex
+	seen := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		seen[r.Method+" "+r.URL.Path+" "+string(body)]++
+	}))
+	defer server.Close()
+	data := filepath.Join(t.TempDir(), "body")
+	if err := os.WriteFile(data, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ flags, want string }{
+		{"", "GET /stock "},
+		{" -method PUT -data " + data, "PUT /stock hello"},
+	} {
+		calls.Store(0)
+		clear(seen)
+		var stdout, stderr strings.Builder
+		code := run(t.Context(), strings.Fields("size -url "+server.URL+"/stock"+tt.flags+quickLoad+little), &stdout, &stderr)
+		if code != exitOK {
+			t.Fatalf("exit code %d; output:\n%s%s", code, &stdout, &stderr)
+		}
+		if n := calls.Load(); len(seen) != 1 || seen[tt.want] != int(n) || n == 0 || n > 1600 {
+			t.Errorf("%d calls: %v", n, seen)
+		}
+		warning := strings.Index(stderr.String(), "WARNING: this sends real load to "+strings.Fields(tt.want)[0]+" "+server.URL)
+		if step := strings.Index(stderr.String(), "size: 100 calls/s"); warning < 0 || step < warning || !strings.Contains(stderr.String(), "up to 800 calls a second, for up to 2s") {
+			t.Errorf("the warning or the progress is missing:\n%s", &stderr)
+		}
+	}
+}
+
+// anyMessage takes and gives bytes as they are.
+type anyMessage struct{}
+
+func (anyMessage) Marshal(v any) ([]byte, error)      { return *v.(*[]byte), nil }
+func (anyMessage) Unmarshal(data []byte, v any) error { *v.(*[]byte) = slices.Clone(data); return nil }
+func (anyMessage) Name() string                       { return "proto" }
+
+// A gRPC method is called with the message of -data, and is hedged only if that is allowed; the
+// service config names it.
+func TestSizeGRPC(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrong atomic.Int64
+	server := grpc.NewServer(grpc.ForceServerCodec(anyMessage{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		var message []byte
+		if err := stream.RecvMsg(&message); err != nil {
+			return err
+		}
+		if method, _ := grpc.MethodFromServerStream(stream); method != "/shop.Stock/GetStock" || string(message) != "\n\x01a" {
+			wrong.Add(1)
+			return status.Error(codes.Unimplemented, "")
+		}
+		return stream.SendMsg(&message)
+	}))
+	go func() { _ = server.Serve(listener) }() // ends with Stop
+	defer server.Stop()
+	data := filepath.Join(t.TempDir(), "message")
+	if err := os.WriteFile(data, []byte("\n\x01a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr strings.Builder
+	flags := "size -grpc " + listener.Addr().String() + " -method shop.Stock/GetStock -data " + data + quickLoad + little
+	if code := run(t.Context(), strings.Fields(flags), &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d; output:\n%s%s", code, &stdout, &stderr)
+	}
+	if wrong.Load() > 0 {
+		t.Errorf("%d calls were of something else", wrong.Load())
+	}
+	for _, want := range []string{"Dependency: gRPC, ", ", 0 failures", "a call may not be carried out twice", `"service": "shop.Stock"`, `"method": "GetStock"`} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("%q is not printed:\n%s", want, &stdout)
+		}
+	}
+}
+
+// Ctrl-C leaves what was finished: nothing in the grace before the load, the latency in the middle
+// of the simulations.
+func TestSizeInterrupted(t *testing.T) {
+	table := append(strings.Fields("size -rate 700 -workers 40"), "-table", "p50=10ms p99=100ms")
+	for _, tt := range []struct {
+		name, at string
+		args     []string
+		check    func(*sizeReport) bool
+	}{
+		{"grace", "WARNING", strings.Fields("size -url http://127.0.0.1:1/ -rate 1 -max-rate 2 -grace 1h"), func(r *sizeReport) bool { return r.Input == nil }},
+		{"limit", "size: limit", table, func(r *sizeReport) bool { return r.Input.Workers == 40 && r.Recommendation.Limit == nil }},
+		{"hedging", "size: hedging", append(table, strings.Fields(little)...), func(r *sizeReport) bool {
+			return r.Recommendation.Waiting != nil && r.Recommendation.Hedging == nil && r.GoText == ""
+		}},
+		{"cases", "size: case 1", []string{"size", "-cases"}, func(r *sizeReport) bool { return r.Cases != nil && len(r.Cases) == 0 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			path := filepath.Join(t.TempDir(), "out.json")
+			if code := run(ctx, append(tt.args, "-json", path), io.Discard, &cancelAt{tt.at, cancel}); code != exitInterrupted {
+				t.Errorf("exit code %d, want 130", code)
+			}
+			if r := readReport[sizeReport](t, path); !r.Interrupted || !tt.check(&r) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+func TestParseSizeFlags(t *testing.T) {
+	o, err := parseSizeFlags(strings.Fields("-url https://a.example/x -method POST -rate 50 -max-rate 200 -duration 1m -grace 1s -timeout 2s -workers 7 -idempotent -calls 5000 -seeds 3 -seed 9 -parallel 1 -json a.json"), io.Discard)
+	if err != nil || o.url != "https://a.example/x" || o.method != "POST" || o.rate != 50 || o.maxRate != 200 || o.duration != time.Minute || o.grace != time.Second || o.timeout != 2*time.Second ||
+		o.workers != 7 || !o.idempotent || o.calls != 5000 || o.seeds != 3 || o.seed != 9 || o.parallel != 1 || o.jsonPath != "a.json" || o.grpcMethod() != "" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for flags, want := range map[string]bool{
+		"-file x":                                   true,
+		"-file x -method HEAD":                      true,
+		"-file x -method DELETE":                    false,
+		"-file x -idempotent=false":                 false,
+		"-grpc x -method a.B/C -rate 1 -max-rate 1": false,
+	} {
+		if o, err := parseSizeFlags(strings.Fields(flags), io.Discard); err != nil || o.idempotent != want {
+			t.Errorf("%s: idempotent %t, %v", flags, o.idempotent, err)
+		}
+	}
+}
+
+// Each error names the flag and the value that was given.
+func TestParseSizeFlagsErrors(t *testing.T) {
+	const one = "bench: give exactly one of -url, -grpc, -table, -file and -cases"
+	const url, load = "-url http://a.example ", "-url http://a.example -rate 50 -max-rate 100 "
+	for _, tt := range []struct{ args, want string }{
+		{"", one},
+		{"-cases -file x", one},
+		{"-table p50=1ms", "bench: -table: a table has at least two percentiles"},
+		{"-file x -rate 0", "bench: -rate 0 is not between 0.1 and 1e+06"},
+		{"-file x -rate NaN", "bench: -rate NaN is not between 0.1 and 1e+06"},
+		{"-file x -workers -1", "bench: -workers -1 is not between 0 and 100000"},
+		{"-file x -timeout 0", "bench: -timeout 0s is not between 1ms and 10m0s"},
+		{"-file x -calls 999", "bench: -calls 999 is not between 1000 and 10000000"},
+		{"-file x -seeds 0", "bench: -seeds 0 is not between 1 and 1000"},
+		{"-file x -parallel 0", "bench: -parallel 0 is not between 1 and 1024"},
+		{"-file x -max-rate 5", "bench: -max-rate is for load, which only -url and -grpc send"},
+		{"-file x -tls", "bench: -tls is for -grpc: a URL tells by itself"},
+		{"-grpc x", `bench: -method "" is not of the form pkg.Service/Method`},
+		{"-grpc x -method /a.B/C", `bench: -method "/a.B/C" is not of the form pkg.Service/Method`},
+		{"-url a.example -rate 1 -max-rate 1", `bench: -url "a.example" is not an http or https URL`},
+		{url, "bench: load needs both -rate and -max-rate"},
+		{url + "-rate 5", "bench: load needs both -rate and -max-rate"},
+		{url + "-rate 5 -max-rate 4", "bench: -rate 5 is above -max-rate 4"},
+		{url + "-rate 5 -max-rate NaN", "bench: -max-rate NaN is above 1e+06"},
+		{load + "-duration 11m", "bench: -duration 11m0s is not between 1s and 10m0s"},
+		{url + "-rate 5 -max-rate 2000 -duration 10m", "bench: -max-rate 2000 for -duration 10m0s may be more than 1048576 calls"},
+		{load + "-grace -1s", "bench: -grace -1s is negative"},
+		{load + "-data /no/such", "bench: -data: open /no/such: no such file or directory"},
+		{"now", `bench: unexpected argument "now"`},
+	} {
+		if _, err := parseSizeFlags(strings.Fields(tt.args), io.Discard); err == nil || err.Error() != tt.want {
+			t.Errorf("parseSizeFlags(%s): %v, want %s", tt.args, err, tt.want)
+		}
+	}
+}
+
+func TestParseSizeFlagsHelp(t *testing.T) {
+	var out bytes.Buffer
+	if _, err := parseSizeFlags([]string{"-h"}, &out); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("parseSizeFlags(-h): %v, want flag.ErrHelp", err)
+	}
+	for _, name := range []string{"usage: go run ./bench size", "Exit codes: 0, 1 if", "130 after Ctrl-C", "-max-rate float", "(default 30s)"} {
+		if strings.Count(out.String(), name) != 1 {
+			t.Errorf("usage does not mention %s once:\n%s", name, &out)
+		}
+	}
+}
+
+func TestSizeExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, args string
+		code       int
+		want       string // on stderr
+	}{
+		{"help", "-h", exitOK, "usage: go run ./bench size"},
+		{"bad flag", "-cases -rate 0", exitUsage, "-rate 0"},
+		{"json into nowhere", "-cases -json " + dir + "/no/such", exitUsage, "bench: -json "},
+		{"no file", "-file " + dir + "/no", exitUsage, "bench: -file: open "},
+		{"bad file", "-file " + empty, exitFailed, "bench: " + empty + ": there is nothing in it"},
+		// Nobody listens at port 1.
+		{"nobody answers", "-url http://127.0.0.1:1/ -rate 40 -max-rate 40 -duration 2s -grace 0s", exitFailed, "it did not keep up with 10 calls a second"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			if code := run(t.Context(), append([]string{"size"}, strings.Fields(tt.args)...), &stdout, &stderr); code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			if !strings.Contains(stderr.String(), tt.want) || stdout.Len() > 0 {
+				t.Errorf("stderr %q, stdout %q, want %q on stderr", &stderr, &stdout, tt.want)
+			}
+		})
+	}
+}
