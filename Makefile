@@ -118,9 +118,11 @@ fuzz:
 stress:
 	HOLDFAST_STRESS=$(STRESS) go test -race -run Stress -timeout 60m ./permit ./hedgedlimit
 
-# The hedge rate over 200,000 calls and more a row, and the fan-out over 500,000.
+# The hedge rate over 200,000 calls and more a row, and the fan-out over 500,000; all cases of
+# the sizing.
 long:
 	HOLDFAST_LONG=1 go test -v -run 'ShareOfHedged|FanOut' ./hedgedlimit
+	HOLDFAST_LONG=1 go test -v -run TestCases ./bench/internal/sizing
 
 # The HTTP middleware beside nginx, curl and Python's websockets, which are installed by apt
 # where they are missing; the client and the server of grpcmw with another implementation of
