@@ -1,3 +1,8 @@
+//go:build !race
+
+// The simulations of these cases take minutes under the race detector, which sees the same
+// code in the other tests.
+
 package sizing
 
 import (
