@@ -91,39 +91,6 @@ func TestHedgingIsRecommendedWhereItHelps(t *testing.T) {
 	}
 }
 
-// Where it does not help it is refused, with the reason.
-func TestHedgingIsRefusedWhereItDoesNotHelp(t *testing.T) {
-	together, err := newInput("trace", drawn(20000, 200, lightTail, inSpells), Timed, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	light, heavy := fromTable(t, "p50=10ms p99=13ms", 40), fromTable(t, heavyTable, 40)
-	for _, tt := range []struct {
-		name   string
-		s      *Sizing
-		posts  bool
-		reason string
-		rows   int
-	}{
-		{"slow together", small(together, 200), false, "calls are slow together: of those that begin when a hedge would, ", len(candidates())},
-		{"light tail", small(light, 0.3*light.Capacity), false, "no delay and budget cut the 99th percentile by 10 % without harm at either load; without a queue it is 1.3 × the median", len(candidates())},
-		{"no capacity to spare", small(heavy, 0.95*heavy.Capacity), false, "there is no capacity to spare: the calls alone take 95 % of it", len(candidates())},
-		{"not idempotent", small(heavy, 0.3*heavy.Capacity), true, "a call may not be carried out twice", 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			tt.s.Idempotent = !tt.posts
-			r := mustRecommend(t, tt.s)
-			h := r.Hedging
-			if h.Recommended || h.Chosen != nil || h.GRPC != nil || len(h.Rows) != tt.rows || len(h.Reasons) == 0 || !strings.HasPrefix(h.Reasons[0], tt.reason) {
-				t.Errorf("recommended %t, %d rows, reasons %q", h.Recommended, len(h.Rows), h.Reasons)
-			}
-			if *r.AsRecommended != *r.Unhedged {
-				t.Errorf("as recommended %+v, without hedging %+v", r.AsRecommended, r.Unhedged)
-			}
-		})
-	}
-}
-
 // The simulation of calls that are slow together agrees with the statistics: hedges bring nothing.
 func TestHedgesOfSlowSpellsBringNothing(t *testing.T) {
 	together, err := newInput("trace", drawn(20000, 200, lightTail, inSpells), Timed, 0)
