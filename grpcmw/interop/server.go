@@ -29,14 +29,14 @@ var serverCases = []struct {
 	attempts int
 }{
 	{name: "a retry comes when the pushback says so", pushback: 400 * time.Millisecond, freed: true, attempts: 2},
-	{name: "each retry does", pushback: 300 * time.Millisecond, code: codes.ResourceExhausted, attempts: 3},
+	{name: "each retry does", pushback: 300 * time.Millisecond, code: codes.Unavailable, attempts: 3},
 	{name: "no retry comes where it says so", pushback: -1, code: codes.ResourceExhausted, attempts: 1},
 }
 
 // theirRetries has their client retry at once, were it not for the pushback.
 const theirRetries = `{"loadBalancingConfig": [], "methodConfig": [{"name": [{"service": "shop.Stock"}], "retryPolicy": {
 	"maxAttempts": 3, "initialBackoff": "0.01s", "maxBackoff": "0.01s", "backoffMultiplier": 1,
-	"retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`
+	"retryableStatusCodes": ["RESOURCE_EXHAUSTED", "UNAVAILABLE"]}}]}`
 
 // ourServer refuses calls of their client.
 func ourServer(ctx context.Context) error {
