@@ -41,8 +41,10 @@ func TestPeers(t *testing.T) {
 		}
 		for _, x := range w.Rows {
 			name := w.Name + ": " + x.Contender.Name
+			// On a busy machine a first attempt may lose to its hedge before it is sent.
 			first := x.Requests - x.ExtraRequests
-			if x.Calls != w.Calls || x.Errors != 0 || first != x.Calls-x.Rejected || x.P50 <= 0 || x.P50 > x.P99 || x.P99 > x.P999 {
+			late := x.Calls - x.Rejected - first
+			if x.Calls != w.Calls || x.Errors != 0 || late < 0 || late > x.ExtraRequests || x.P50 <= 0 || x.P50 > x.P99 || x.P99 > x.P999 {
 				t.Errorf("%s: %+v", name, x)
 			}
 			// Those with a delay of their own may not have learnt it yet.
