@@ -184,31 +184,3 @@ func TestParseSimFlags(t *testing.T) {
 		t.Errorf("by default: %d scenarios, %d limits, %d seeds, %v", len(o.scenarios), len(o.makers), len(o.seeds), err)
 	}
 }
-
-func TestSimExitCodes(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name string
-		args []string
-		code int
-		want string // on stderr
-	}{
-		{"help", []string{"-h"}, exitOK, "usage: go run ./bench sim"},
-		{"bad flag", []string{"-seeds", "0"}, exitUsage, "-seeds 0"},
-		{"json into nowhere", []string{"-json", filepath.Join(file, "x.json")}, exitUsage, "bench: -json "},
-		{"report into nowhere", []string{"-report", filepath.Join(file, "dir")}, exitUsage, "bench: -report"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var stdout, stderr bytes.Buffer
-			if code := run(t.Context(), append([]string{"sim"}, tt.args...), &stdout, &stderr); code != tt.code {
-				t.Errorf("exit code %d, want %d", code, tt.code)
-			}
-			if !strings.Contains(stderr.String(), tt.want) || stdout.Len() > 0 {
-				t.Errorf("stderr %q, stdout %q, want %q on stderr", &stderr, &stdout, tt.want)
-			}
-		})
-	}
-}

@@ -305,34 +305,3 @@ func TestParseSizeFlagsHelp(t *testing.T) {
 		}
 	}
 }
-
-func TestSizeExitCodes(t *testing.T) {
-	dir := t.TempDir()
-	empty := filepath.Join(dir, "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name, args string
-		code       int
-		want       string // on stderr
-	}{
-		{"help", "-h", exitOK, "usage: go run ./bench size"},
-		{"bad flag", "-cases -rate 0", exitUsage, "-rate 0"},
-		{"json into nowhere", "-cases -json " + dir + "/no/such", exitUsage, "bench: -json "},
-		{"no file", "-file " + dir + "/no", exitUsage, "bench: -file: open "},
-		{"bad file", "-file " + empty, exitFailed, "bench: " + empty + ": there is nothing in it"},
-		// Nobody listens at port 1.
-		{"nobody answers", "-url http://127.0.0.1:1/ -rate 40 -max-rate 40 -duration 2s -grace 0s", exitFailed, "it did not keep up with 10 calls a second"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var stdout, stderr bytes.Buffer
-			if code := run(t.Context(), append([]string{"size"}, strings.Fields(tt.args)...), &stdout, &stderr); code != tt.code {
-				t.Errorf("exit code %d, want %d", code, tt.code)
-			}
-			if !strings.Contains(stderr.String(), tt.want) || stdout.Len() > 0 {
-				t.Errorf("stderr %q, stdout %q, want %q on stderr", &stderr, &stdout, tt.want)
-			}
-		})
-	}
-}

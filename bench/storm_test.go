@@ -226,28 +226,3 @@ func TestParseStormFlagsHelp(t *testing.T) {
 		}
 	}
 }
-
-func TestStormExitCodes(t *testing.T) {
-	nowhere := filepath.Join(t.TempDir(), "no", "such")
-	for _, tt := range []struct {
-		name string
-		args []string
-		code int
-		want string // on stderr
-	}{
-		{"help", []string{"-h"}, exitOK, "usage: go run ./bench storm"},
-		{"bad flag", []string{"-load", "0"}, exitUsage, "-load 0"},
-		{"json into nowhere", []string{"-json", nowhere}, exitUsage, "bench: -json "},
-		{"plot into nowhere", []string{"-plot", nowhere + ".png"}, exitUsage, "bench: -plot: "},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var stdout, stderr bytes.Buffer
-			if code := run(t.Context(), append([]string{"storm"}, tt.args...), &stdout, &stderr); code != tt.code {
-				t.Errorf("exit code %d, want %d", code, tt.code)
-			}
-			if !strings.Contains(stderr.String(), tt.want) || stdout.Len() > 0 {
-				t.Errorf("stderr %q, stdout %q, want %q on stderr", &stderr, &stdout, tt.want)
-			}
-		})
-	}
-}

@@ -46,25 +46,15 @@ var upgradeRows = []behaviour{
 	}},
 	{name: "an upgrade through httputil.ReverseProxy", only: http1, why: whyUpgrade, run: func(s *scene) {
 		front := s.reverse(s.serve(s.upgrade))
-		conn := s.dial(front)
+		conn, a := s.switched(front, "/chat")
 		defer conn.Close()
-		_, _ = io.WriteString(conn, "GET /chat HTTP/1.1\r\nHost: host.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		a, err := http.ReadResponse(bufio.NewReaderSize(oneByte{conn}, 1), nil)
-		if err != nil {
-			s.Fatal(err)
-		}
 		s.note("status %d, header %q", a.StatusCode, a.Header["Upgrade"])
 		s.talk(conn)
 	}},
 	{name: "an upgrade whose client ends its half", only: http1, why: whyUpgrade, run: func(s *scene) {
 		front := s.reverse(s.serve(s.upgrade))
-		conn := s.dial(front)
+		conn, a := s.switched(front, "/chat")
 		defer conn.Close()
-		_, _ = io.WriteString(conn, "GET /chat HTTP/1.1\r\nHost: host.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		a, err := http.ReadResponse(bufio.NewReaderSize(oneByte{conn}, 1), nil)
-		if err != nil {
-			s.Fatal(err)
-		}
 		s.note("status %d", a.StatusCode)
 		_ = conn.(*net.TCPConn).CloseWrite()
 		rest, err := io.ReadAll(conn)
@@ -84,13 +74,8 @@ var upgradeRows = []behaviour{
 			s.note("the server read %q, %s", all, describe(err))
 			_, _ = io.WriteString(conn, "the answer")
 		}))
-		conn := s.dial(front)
+		conn, a := s.switched(front, "/ask")
 		defer conn.Close()
-		_, _ = io.WriteString(conn, "GET /ask HTTP/1.1\r\nHost: host.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		a, err := http.ReadResponse(bufio.NewReaderSize(oneByte{conn}, 1), nil)
-		if err != nil {
-			s.Fatal(err)
-		}
 		s.note("status %d", a.StatusCode)
 		_, _ = io.WriteString(conn, "the question")
 		_ = conn.(*net.TCPConn).CloseWrite()
@@ -231,6 +216,18 @@ var baseRows = []behaviour{
 		s.get(c, "own://anything/")
 		s.do(c, s.request(http.MethodPost, "own://anything/", strings.NewReader("content")))
 	}},
+}
+
+// switched asks a server for a protocol switch by hand, and returns the connection when it
+// has answered: of that it has read no byte too much.
+func (s *scene) switched(server *httptest.Server, path string) (net.Conn, *http.Response) {
+	conn := s.dial(server)
+	_, _ = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: host.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	a, err := http.ReadResponse(bufio.NewReaderSize(oneByte{conn}, 1), nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return conn, a
 }
 
 // upgrade is a handler that switches to an echo of lines, or of all until the end.
