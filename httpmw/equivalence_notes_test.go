@@ -181,8 +181,10 @@ func (s *scene) head(c *http.Client, r *http.Request) *http.Response {
 	s.note("status %d %q, %s (%d.%d), header %q, length %d, coding %q, close %t, uncompressed %t, trailer %q",
 		a.StatusCode, a.Status, a.Proto, a.ProtoMajor, a.ProtoMinor, header, a.ContentLength, a.TransferEncoding,
 		a.Close, a.Uncompressed, a.Trailer)
-	s.note("request %s %s, after an answer %t; body: none %t, writer %t",
-		a.Request.Method, a.Request.URL, a.Request.Response != nil, a.Body == http.NoBody, writer)
+	s.note("body: none %t, writer %t", a.Body == http.NoBody, writer)
+	if a.Request != nil { // Not every transport names it.
+		s.note("request %s %s, after an answer %t", a.Request.Method, a.Request.URL, a.Request.Response != nil)
+	}
 	// When HTTP/2 sends a request again, as it may if a hedge ends a connection, the
 	// answer belongs to a copy of the request.
 	s.single("the request is the caller's: %t", a.Request == r)

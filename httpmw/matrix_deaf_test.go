@@ -58,9 +58,17 @@ func (d *deaf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // dialled counts the connections of a base, which is to keep all that the limit needs.
 func (d *deaf) dialled(base *http.Transport) {
 	base.MaxIdleConnsPerHost = deafLimit
+	countDials(base, func() { d.opened.Add(1) })
+}
+
+// countDials has a base call count for each connection that it opens.
+func countDials(base *http.Transport, count func()) {
 	dial := base.DialContext
+	if dial == nil { // package httptest sets one since Go 1.26
+		dial = new(net.Dialer).DialContext
+	}
 	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		d.opened.Add(1)
+		count()
 		return dial(ctx, network, address)
 	}
 }

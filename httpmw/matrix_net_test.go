@@ -21,12 +21,12 @@ type network struct {
 	served   chan error
 }
 
-// inBubbles runs a test over HTTP/1.1 and over HTTP/2, each in a bubble of virtual time,
-// which cannot be left before the last goroutine of server, client and attempts. The
+// inBubbles runs a test over HTTP/1.1 and, where that can be, over HTTP/2, each in a bubble of
+// virtual time, which cannot be left before the last goroutine of server, client and attempts. The
 // test calls start.
 func inBubbles(t *testing.T, test func(t *testing.T, n *network)) {
 	t.Helper()
-	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+	for _, protocol := range bubbleProtocols {
 		t.Run(protocol, func(t *testing.T) { inBubble(t, protocol, test) })
 	}
 }

@@ -1,3 +1,5 @@
+//go:build go1.26
+
 package httpmw_test
 
 import (
@@ -13,6 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/limiter"
 )
+
+// strictness is what may be done to the configuration of an HTTP/2 client: nothing, or
+// to let it wait for a stream rather than dial.
+var strictness = []func(*http.HTTP2Config){
+	nil,
+	func(c *http.HTTP2Config) { c.StrictMaxConcurrentRequests = true },
+}
 
 // Field case B67: HTTP/2 has a limit of streams below ours. Whether the base waits for
 // a stream or opens another connection, nothing stands still, no caller is told of a

@@ -163,11 +163,7 @@ func TestDrainKeepsConnections(t *testing.T) {
 		t.Run(losers.String(), func(t *testing.T) {
 			protocols(t, handler, func(t *testing.T, server *httptest.Server, base *http.Transport) {
 				var dialled atomic.Int32
-				dial := base.DialContext
-				base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-					dialled.Add(1)
-					return dial(ctx, network, address)
-				}
+				countDials(base, func() { dialled.Add(1) })
 				l := fixed(t, 2, limiter.Unbounded)
 				tr := transport(t, base, httpmw.WithAttemptHeader(), httpmw.WithHedger(hedged(t, l, 0, losers)))
 				for range 200 {
