@@ -57,7 +57,13 @@ func contenders() []contender {
 		{
 			"failsafe-learnt", failsafe + ", hedge policy with the 90th percentile as it learns it",
 			func(base http.RoundTripper, _ time.Duration) (http.RoundTripper, error) {
-				return failsafehttp.NewRoundTripper(base, hedgeAfter(hedgepolicy.NewBuilderWithDelayQuantile[*http.Response](learntQuantile, learntAge, learntSamples))), nil
+				return failsafeLearnt(base, learntQuantile), nil
+			},
+		},
+		{
+			"failsafe-even", failsafe + ", the same with the 94th percentile, at which it sends about as many requests as ours",
+			func(base http.RoundTripper, _ time.Duration) (http.RoundTripper, error) {
+				return failsafeLearnt(base, evenQuantile), nil
 			},
 		},
 		{
@@ -82,7 +88,16 @@ const (
 	// for as many samples.
 	learntAge     = 1000
 	learntSamples = 100
+
+	// evenQuantile: failsafe-go learns from the latencies of calls, which hedging has made
+	// shorter, so its 90th percentile is passed by 13 % of them. In a run of 20,000 calls the 93rd
+	// gave 10.8 % extra requests, the 94th 9.7 % and the 95th 8.5 %.
+	evenQuantile = 0.94
 )
+
+func failsafeLearnt(base http.RoundTripper, quantile float64) http.RoundTripper {
+	return failsafehttp.NewRoundTripper(base, hedgeAfter(hedgepolicy.NewBuilderWithDelayQuantile[*http.Response](quantile, learntAge, learntSamples)))
+}
 
 // hedgeAfter lets one hedge be sent, and a failure not end the call while the other attempt
 // runs: by default the limiter's refusal of a hedge would.

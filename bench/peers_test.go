@@ -160,8 +160,8 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// A plain client is beaten by half of its tail at an eighth more requests, and where workers are
-// few nothing is judged.
+// A plain client is beaten by half of its tail at an eighth more requests, one that has
+// paid for its tail with requests has no target, and where workers are few nothing is judged.
 func TestPeersJudge(t *testing.T) {
 	row := func(name string, p99, extra float64, rejected int) peerRow {
 		return peerRow{Contender: contender{Name: name}, Calls: 1000, P99: p99, ExtraPercent: extra, Rejected: rejected}
@@ -173,7 +173,9 @@ func TestPeersJudge(t *testing.T) {
 		met  []bool // plain, peer
 	}{
 		{"ahead", workPublished, row(peerOurs, 18, 9, 0), []bool{true, true}},
-		{"a long tail", workPublished, row(peerOurs, 40, 9, 0), []bool{false, false}},
+		{"a long tail", workPublished, row(peerOurs, 40, 10, 0), []bool{false, false}},
+		{"a long tail for few requests", workPublished, row(peerOurs, 40, 2, 0), []bool{false}},
+		{"a long tail for few requests, and refusals", workPublished, row(peerOurs, 40, 2, 2), []bool{false, false}},
 		{"where workers are few", workCrowded, row(peerOurs, 64, 9, 9), nil},
 		{"many requests", workPublished, row(peerOurs, 18, 13, 0), []bool{false, false}},
 		{"refusals", workPublished, row(peerOurs, 18, 9, 2), []bool{false, false}},
