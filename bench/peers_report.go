@@ -36,6 +36,9 @@ type peerRow struct {
 	P95        float64 `json:"p95_ms"`
 	P99        float64 `json:"p99_ms"`
 	P999       float64 `json:"p99_9_ms"`
+	// BestP99 is what one hedge after a fixed delay comes to with as many extra requests, if
+	// nothing but the service takes time. It is 0 where requests wait for a worker.
+	BestP99 float64 `json:"best_p99_ms"`
 
 	// What the server saw. Extra are those that were not a call's first.
 	Requests      int     `json:"requests"`

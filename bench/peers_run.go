@@ -135,12 +135,17 @@ func runWorkload(ctx context.Context, w *workload, s *peersSettings, delay time.
 	if calls == 0 {
 		return nil, failure
 	}
+	best := newBestTail(w.Profile, s.Seed, calls)
 	for _, p := range runs {
 		report, err := p.service.Report()
 		if err != nil {
 			return rows, errors.Join(failure, fmt.Errorf("%s: %w", p.contender.Name, err))
 		}
-		rows = append(rows, p.row(report, uint64(calls)))
+		row := p.row(report, uint64(calls))
+		if w.Slots == noBound {
+			row.BestP99 = milliseconds(best.p99(row.ExtraRequests))
+		}
+		rows = append(rows, row)
 	}
 	return rows, failure
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
@@ -18,14 +19,17 @@ func (r *peersReport) printWorkload(w io.Writer, x *peersWorkload) error {
 	}
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	// As in writeTable: cells of one width look as if they were on the left.
-	fmt.Fprintf(t, "%-*s\tp50 ms\tp95\tp99\tp99.9\tcalls\trequests\textra\trejected\terrors\t\n", width, "client")
+	fmt.Fprintf(t, "%-*s\tp50 ms\tp95\tp99\tp99.9\tbest p99\tcalls\trequests\textra\trejected\terrors\t\n", width, "client")
 	for i := range x.Rows {
 		p := &x.Rows[i]
-		fmt.Fprintf(t, "%-*s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t\n", width, p.Contender.Name,
-			ms(p.P50), ms(p.P95), ms(p.P99), ms(p.P999), p.Calls, p.Requests, percent(p.ExtraPercent), p.Rejected, p.Errors)
+		fmt.Fprintf(t, "%-*s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t\n", width, p.Contender.Name,
+			ms(p.P50), ms(p.P95), ms(p.P99), ms(p.P999), pick(p.BestP99 > 0, ms(p.BestP99), "–"), p.Calls, p.Requests, percent(p.ExtraPercent), p.Rejected, p.Errors)
 	}
 	if err := t.Flush(); err != nil { // which also tells of the errors before
 		return err
+	}
+	if slices.ContainsFunc(x.Rows, func(p peerRow) bool { return p.BestP99 > 0 }) {
+		b.WriteString("\n  best p99: that of one hedge after a fixed delay with as many extra requests, if nothing but the service takes time\n")
 	}
 	b.WriteByte('\n')
 	for i := range x.Rows {
