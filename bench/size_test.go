@@ -162,6 +162,33 @@ func TestSizeURL(t *testing.T) {
 	}
 }
 
+// Of a dependency that fails calls at any rate, the share and the first error are told: where it is
+// a few of them by a note, and otherwise that it cannot be sized.
+func TestSizeOfOneThatFails(t *testing.T) {
+	for _, tt := range []struct {
+		one    int64 // in so many fails
+		code   int
+		stdout string
+		stderr string
+	}{
+		{20, exitOK, "% of the calls failed (the first with: 503 Service Unavailable) and are left out", ""},
+		{2, exitFailed, "", " %) failed at 100 a second already, a fourth of the present rate (the first with: 503 Service Unavailable)"},
+	} {
+		var calls atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if calls.Add(1)%tt.one == 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}))
+		var stdout, stderr strings.Builder
+		code := run(t.Context(), strings.Fields("size -url "+server.URL+quickLoad+little), &stdout, &stderr)
+		server.Close()
+		if code != tt.code || !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) {
+			t.Errorf("one in %d: exit code %d, want %d, %q and %q; output:\n%s%s", tt.one, code, tt.code, tt.stdout, tt.stderr, &stdout, &stderr)
+		}
+	}
+}
+
 // anyMessage takes and gives bytes as they are.
 type anyMessage struct{}
 
