@@ -42,7 +42,8 @@ type fault struct {
 func allFaults() []fault {
 	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults,
 		httpmwFaults, lostBodyFaults, deafFaults, handlerFaults, hedgingFaults, learningFaults, gradientFaults,
-		grpcmwFaults, grpcclientFaults, grpcserverFaults)
+		grpcmwFaults, grpcclientFaults, grpcserverFaults,
+		sizingFaults, sizingInputFaults)
 }
 
 // A result is what became of one fault.
