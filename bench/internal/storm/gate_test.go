@@ -75,6 +75,12 @@ func TestGates(t *testing.T) {
 			}
 			return [][3]int{first, offered(g, 1, 10)}
 		}, [][3]int{{3, 7, 0}, {2, 8, 0}}},
+		{"a marked retry that got no permit counts for none that was let in", AtServerMarked, func(g gate) [][3]int {
+			offered(g, 0, 18)
+			first := offered(g, 1, 3)
+			g.served(10, true)
+			return [][3]int{first, offered(g, 1, 4)}
+		}, [][3]int{{0, 3, 0}, {3, 1, 0}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, Case{Limit: tt.at, Marked: marked}, func(g gate) {
@@ -84,6 +90,23 @@ func TestGates(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Calls that run into their time-out are a drop to a limit in front of the server, not answers that
+// took as long: it comes down.
+func TestTimeoutsLowerTheLimit(t *testing.T) {
+	inBubble(t, Case{Limit: AtClient}, func(g gate) {
+		client := g.(*atClient)
+		before := client.limiter.Limit()
+		for range 20 {
+			offered(g, 0, client.limiter.Limit())
+			g.wait(time.Now().Add(time.Second))
+			g.timedOut(len(client.permits))
+		}
+		if after := client.limiter.Limit(); after > before/2 {
+			t.Errorf("a limit of %d is %d after nothing but time-outs", before, after)
+		}
+	})
 }
 
 // recorder lets everybody pass, or keeps all unsent, and notes when the server was done.
