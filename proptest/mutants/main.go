@@ -43,7 +43,7 @@ func allFaults() []fault {
 	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults,
 		httpmwFaults, lostBodyFaults, deafFaults, handlerFaults, hedgingFaults, learningFaults, gradientFaults,
 		grpcmwFaults, grpcclientFaults, grpcserverFaults,
-		sizingFaults, sizingInputFaults, stormFaults, downstreamFaults)
+		sizingFaults, sizingInputFaults, stormFaults, downstreamFaults, benchFaults)
 }
 
 // A result is what became of one fault.
