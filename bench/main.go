@@ -64,7 +64,7 @@
 //
 // keeps the transport for ten minutes under an overload of everything that goes wrong with
 // HTTP (package soak), and tells then whether a permit, a body, a goroutine or memory has
-// stayed behind. Interrupted, it judges what there was and exits with 1.
+// stayed behind. If so it exits with 1, even after Ctrl-C, for then it judges what there was.
 //
 // Exit codes: 0, 1 if the run failed or a law was broken, 2 for bad flags, 3 if a
 // simulation or comparison ended well and the library missed a target, 130 after Ctrl-C, when what

@@ -16,9 +16,9 @@ import (
 
 const (
 	// microPackage has the benchmarks beside the rivals, of which microPattern are those of single
-	// calls.
+	// calls: of those over HTTP, the ones that leave out the network.
 	microPackage = "github.com/holdfast-go/holdfast/bench"
-	microPattern = "^Benchmark(AcquireRelease|Refusal|HedgedCall|RoundTrip)$"
+	microPattern = "^Benchmark(AcquireRelease|Refusal|HedgedCall|GRPC)$|^BenchmarkHTTP$/^net=null$"
 )
 
 // microSettings says how long the micro-benchmarks are run.
@@ -172,11 +172,15 @@ func (m *microResults) rows() []microRow {
 	return rows
 }
 
-// group is the name without its second part, which is that of the rival.
+// group is the name without the rival, which is called impl, or else is the second part.
 func (r *microRow) group() string {
 	parts := strings.Split(r.Name, "/")
-	if len(parts) > 1 {
-		parts = slices.Delete(parts, 1, 2)
+	rival := slices.IndexFunc(parts, func(part string) bool { return strings.HasPrefix(part, "impl=") })
+	if rival < 0 {
+		rival = 1
+	}
+	if rival < len(parts) {
+		parts = slices.Delete(parts, rival, rival+1)
 	}
 	return strings.Join(parts, "/")
 }

@@ -39,11 +39,16 @@ func TestMicroRows(t *testing.T) {
 		}
 	}
 	m.add("BenchmarkA/one-2 5 7 ns/op")
+	m.add("BenchmarkC/n=1/impl=ours-2 5 10 ns/op")
+	m.add("BenchmarkC/n=1/impl=theirs-2 5 20 ns/op")
+	m.add("BenchmarkC/n=2/impl=ours-2 5 30 ns/op")
 	m.add("PASS")
 	want := []microRow{
 		{Name: "A/one", Ns: 7, Ratio: 1, Runs: 1},
 		{Name: "B/ours/n=1", Ns: 20, Ratio: 1, Runs: 3}, {Name: "B/theirs/n=1", Ns: 100, Ratio: 5, Runs: 3},
 		{Name: "B/ours/n=2", Ns: 50, Ratio: 1, Runs: 3}, {Name: "B/theirs/n=2", Ns: 200, Ratio: 4, Runs: 3},
+		{Name: "C/n=1/impl=ours", Ns: 10, Ratio: 1, Runs: 1}, {Name: "C/n=1/impl=theirs", Ns: 20, Ratio: 2, Runs: 1},
+		{Name: "C/n=2/impl=ours", Ns: 30, Ratio: 1, Runs: 1},
 	}
 	if got := m.rows(); !slices.Equal(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -60,13 +65,22 @@ func TestRunMicro(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"AcquireRelease/permit", "AcquireRelease/semaphore", "Refusal/failsafe-limiter", "HedgedCall/failsafe/goroutines=16", "RoundTrip/hedgedhttp/goroutines=1"} {
+	wanted := []string{"AcquireRelease/permit", "AcquireRelease/semaphore", "Refusal/failsafe-limiter", "HedgedCall/failsafe/goroutines=16", "GRPC/goroutines=16/impl=failsafegrpc"}
+	for _, goroutines := range []string{"1", "16"} {
+		for _, impl := range []string{"holdfast", "plain", "hedgedhttp", "failsafehttp"} {
+			wanted = append(wanted, "HTTP/net=null/goroutines="+goroutines+"/impl="+impl)
+		}
+	}
+	for _, want := range wanted {
 		if !slices.ContainsFunc(rows, func(r microRow) bool { return r.Name == want && r.Ns > 0 && r.Ratio > 0 && r.Runs == 2 }) {
 			t.Errorf("%s is not there, or not twice: %+v", want, rows)
 		}
 	}
+	if i := slices.IndexFunc(rows, func(r microRow) bool { return strings.Contains(r.Name, "loopback") }); i >= 0 {
+		t.Errorf("%s is more than a call", rows[i].Name)
+	}
 	var table strings.Builder
-	if err := printMicro(&table, s, rows); err != nil || !strings.Contains(table.String(), "RoundTrip/hedgedhttp/goroutines=1 ") {
+	if err := printMicro(&table, s, rows); err != nil || !strings.Contains(table.String(), "HTTP/net=null/goroutines=1/impl=hedgedhttp ") {
 		t.Errorf("%v\n%s", err, &table)
 	}
 	s.Count = 1000

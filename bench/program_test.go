@@ -33,13 +33,16 @@ func TestCommandsThatCannotBegin(t *testing.T) {
 		{"storm -load 0", exitUsage, "-load 0"},
 		{"storm -json " + nowhere, exitUsage, "bench: -json "},
 		{"storm -plot " + nowhere + ".png", exitUsage, "bench: -plot: "},
+		{"soak -h", exitOK, "usage: go run ./bench soak"},
+		{"soak -time 1ms", exitUsage, "-time 1ms"},
+		{"soak -json " + nowhere, exitUsage, "bench: -json "},
 		{"size -h", exitOK, "usage: go run ./bench size"},
 		{"size -cases -rate 0", exitUsage, "-rate 0"},
 		{"size -cases -json " + nowhere, exitUsage, "bench: -json "},
 		{"size -file " + nowhere, exitUsage, "bench: -file: open "},
 		{"size -file " + file, exitFailed, "bench: " + file + ": there is nothing in it"},
 		// Nobody listens at port 1.
-		{"size -url http://127.0.0.1:1/ -rate 40 -max-rate 40 -duration 2s -grace 0s", exitFailed, "it did not keep up with 10 calls a second"},
+		{"size -url http://127.0.0.1:1/ -rate 40 -max-rate 40 -duration 2s -grace 0s", exitFailed, "failed at 10 a second already, a fourth of the present rate (the first with: "},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

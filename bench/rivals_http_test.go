@@ -23,7 +23,7 @@ import (
 // transport that answers at once, so that all that is measured is the wrapper, and
 // over loopback. The rows of this module have a limit, a budget, the gates and a learnt
 // delay; the others have a fixed delay and nothing else. BENCHMARKS.md of httpmw says
-// what has come of it.
+// what has come of it; the rows without a network are in the table of peers as well.
 //
 //	make bench-http
 func BenchmarkHTTP(b *testing.B) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -122,14 +123,14 @@ func (o *sizeOptions) input(ctx context.Context, stderr io.Writer) (*sizing.Inpu
 		return in, nil
 	}
 	kind, what := "HTTP", fmt.Sprintf("%s %s", o.method, o.url)
-	attack := sizing.HTTP(o.method, o.url, o.data, o.timeout)
+	attack := sizing.HTTP(o.method, o.url, o.data, o.timeout, o.roots)
 	if o.grpc != "" {
-		credentials := insecure.NewCredentials()
+		secrecy := insecure.NewCredentials()
 		if o.tls {
-			credentials = tlsCredentials()
+			secrecy = credentials.NewTLS(&tls.Config{RootCAs: o.roots})
 		}
 		// The channel must not try again by itself, nor wait for a broken connection.
-		conn, err := grpc.NewClient(o.grpc, grpc.WithTransportCredentials(credentials), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig())
+		conn, err := grpc.NewClient(o.grpc, grpc.WithTransportCredentials(secrecy), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig())
 		if err != nil {
 			return nil, err
 		}
@@ -177,8 +178,6 @@ func (o *sizeOptions) close() {
 		_ = o.file.Close() // it was only read
 	}
 }
-
-func tlsCredentials() credentials.TransportCredentials { return credentials.NewTLS(nil) }
 
 // fillCases holds what is recommended against what is known to be best.
 func (r *sizeReport) fillCases(ctx context.Context, o *sizeOptions, stdout, stderr io.Writer) int {

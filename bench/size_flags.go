@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
@@ -40,6 +41,7 @@ type sizeOptions struct {
 	method            string
 	data              []byte
 	tls               bool
+	roots             *x509.CertPool // those of -ca; nil is those of the system
 	rate, maxRate     float64
 	duration, timeout time.Duration
 	grace             time.Duration
@@ -79,7 +81,8 @@ func parseSizeFlags(args []string, w io.Writer) (*sizeOptions, error) {
 	f.BoolVar(&o.cases, "cases", false, "size dependencies of which the best answer is known, and compare")
 	f.StringVar(&o.method, "method", "", "`method` of the calls: of HTTP, GET by default, or pkg.Service/Method with -grpc")
 	data := f.String("data", "", "`file` with the body of each request, or with the encoded message; empty without it")
-	f.BoolVar(&o.tls, "tls", false, "with -grpc: use TLS, with the certificates of the system")
+	f.BoolVar(&o.tls, "tls", false, "with -grpc: use TLS")
+	ca := f.String("ca", "", "with -tls or an https -url: trust the certificates in this PEM `file` instead of those of the system")
 	f.Float64Var(&o.rate, "rate", 0, "present calls a second, which are also those at which a -file was recorded; what the input says without it")
 	f.Float64Var(&o.maxRate, "max-rate", 0, "calls a second that the load never exceeds; it grows up to it from a fourth of -rate")
 	f.DurationVar(&o.duration, "duration", 30*time.Second, "how long load is sent at most, without the last answers")
@@ -111,6 +114,12 @@ func parseSizeFlags(args []string, w io.Writer) (*sizeOptions, error) {
 			return o, fmt.Errorf("bench: -data: %w", err)
 		}
 	}
+	if given["ca"] {
+		var err error
+		if o.roots, err = readRoots(*ca); err != nil {
+			return o, fmt.Errorf("bench: -ca: %w", err)
+		}
+	}
 	if o.method == "" {
 		o.method = http.MethodGet
 	}
@@ -118,6 +127,19 @@ func parseSizeFlags(args []string, w io.Writer) (*sizeOptions, error) {
 		o.idempotent = o.grpc == "" && slices.Contains(safeMethods, o.method)
 	}
 	return o, o.commonFlags.validate()
+}
+
+// readRoots reads the certificates of a PEM file.
+func readRoots(path string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s: there is no PEM certificate in it", path)
+	}
+	return roots, nil
 }
 
 // aboutBetween writes what size is about after the first line of its usage.
@@ -172,7 +194,7 @@ func (o *sizeOptions) validate(given map[string]bool) error {
 	case sends:
 		return o.validateLoad(given)
 	}
-	for _, name := range []string{"max-rate", "duration", "grace", "data"} {
+	for _, name := range []string{"max-rate", "duration", "grace", "data", "ca"} {
 		if given[name] {
 			return fmt.Errorf("bench: -%s is for load, which only -url and -grpc send", name)
 		}
@@ -182,13 +204,17 @@ func (o *sizeOptions) validate(given map[string]bool) error {
 
 // validateLoad is about the load that is sent.
 func (o *sizeOptions) validateLoad(given map[string]bool) error {
+	encrypted := o.tls
 	if given["url"] {
 		u, err := url.Parse(o.url)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return fmt.Errorf("bench: -url %q is not an http or https URL", o.url)
 		}
+		encrypted = u.Scheme == "https"
 	}
 	switch {
+	case given["ca"] && !encrypted:
+		return errors.New("bench: -ca is for -tls and for an https -url")
 	case !given["rate"] || !given["max-rate"]:
 		return errors.New("bench: load needs both -rate and -max-rate")
 	case !(o.maxRate <= maxSizeRate):

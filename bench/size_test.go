@@ -162,6 +162,33 @@ func TestSizeURL(t *testing.T) {
 	}
 }
 
+// Of a dependency that fails calls at any rate, the share and the first error are told: where it is
+// a few of them by a note, and otherwise that it cannot be sized.
+func TestSizeOfOneThatFails(t *testing.T) {
+	for _, tt := range []struct {
+		one    int64 // in so many fails
+		code   int
+		stdout string
+		stderr string
+	}{
+		{20, exitOK, "% of the calls failed (the first with: 503 Service Unavailable) and are left out", ""},
+		{2, exitFailed, "", " %) failed at 100 a second already, a fourth of the present rate (the first with: 503 Service Unavailable)"},
+	} {
+		var calls atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if calls.Add(1)%tt.one == 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}))
+		var stdout, stderr strings.Builder
+		code := run(t.Context(), strings.Fields("size -url "+server.URL+quickLoad+little), &stdout, &stderr)
+		server.Close()
+		if code != tt.code || !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) {
+			t.Errorf("one in %d: exit code %d, want %d, %q and %q; output:\n%s%s", tt.one, code, tt.code, tt.stdout, tt.stderr, &stdout, &stderr)
+		}
+	}
+}
+
 // anyMessage takes and gives bytes as they are.
 type anyMessage struct{}
 
@@ -169,15 +196,16 @@ func (anyMessage) Marshal(v any) ([]byte, error)      { return *v.(*[]byte), nil
 func (anyMessage) Unmarshal(data []byte, v any) error { *v.(*[]byte) = slices.Clone(data); return nil }
 func (anyMessage) Name() string                       { return "proto" }
 
-// A gRPC method is called with the message of -data, and is hedged only if that is allowed; the
-// service config names it.
-func TestSizeGRPC(t *testing.T) {
+// serveStock serves shop.Stock/GetStock, which gives its message back, until the test is over, and
+// counts the calls of anything else and with another message than "\n\x01a".
+func serveStock(t *testing.T, options ...grpc.ServerOption) (address string, wrong *atomic.Int64) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wrong atomic.Int64
-	server := grpc.NewServer(grpc.ForceServerCodec(anyMessage{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+	wrong = new(atomic.Int64)
+	server := grpc.NewServer(append(options, grpc.ForceServerCodec(anyMessage{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		var message []byte
 		if err := stream.RecvMsg(&message); err != nil {
 			return err
@@ -187,15 +215,22 @@ func TestSizeGRPC(t *testing.T) {
 			return status.Error(codes.Unimplemented, "")
 		}
 		return stream.SendMsg(&message)
-	}))
+	}))...)
 	go func() { _ = server.Serve(listener) }() // ends with Stop
-	defer server.Stop()
+	t.Cleanup(server.Stop)
+	return listener.Addr().String(), wrong
+}
+
+// A gRPC method is called with the message of -data, and is hedged only if that is allowed; the
+// service config names it.
+func TestSizeGRPC(t *testing.T) {
+	address, wrong := serveStock(t)
 	data := filepath.Join(t.TempDir(), "message")
 	if err := os.WriteFile(data, []byte("\n\x01a"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var stdout, stderr strings.Builder
-	flags := "size -grpc " + listener.Addr().String() + " -method shop.Stock/GetStock -data " + data + quickLoad + little
+	flags := "size -grpc " + address + " -method shop.Stock/GetStock -data " + data + quickLoad + little
 	if code := run(t.Context(), strings.Fields(flags), &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d; output:\n%s%s", code, &stdout, &stderr)
 	}
@@ -275,6 +310,11 @@ func TestParseSizeFlagsErrors(t *testing.T) {
 		{"-file x -parallel 0", "bench: -parallel 0 is not between 1 and 1024"},
 		{"-file x -max-rate 5", "bench: -max-rate is for load, which only -url and -grpc send"},
 		{"-file x -tls", "bench: -tls is for -grpc: a URL tells by itself"},
+		{"-file x -ca y", "bench: -ca is for load, which only -url and -grpc send"},
+		{load + "-ca y", "bench: -ca is for -tls and for an https -url"},
+		{"-grpc x -method a.B/C -rate 1 -max-rate 1 -ca y", "bench: -ca is for -tls and for an https -url"},
+		{"-grpc x -method a.B/C -rate 1 -max-rate 1 -tls -ca /no/such", "bench: -ca: open /no/such: no such file or directory"},
+		{"-url HTTPS://a.example -rate 1 -max-rate 1 -ca size_test.go", "bench: -ca: size_test.go: there is no PEM certificate in it"},
 		{"-grpc x", `bench: -method "" is not of the form pkg.Service/Method`},
 		{"-grpc x -method /a.B/C", `bench: -method "/a.B/C" is not of the form pkg.Service/Method`},
 		{"-url a.example -rate 1 -max-rate 1", `bench: -url "a.example" is not an http or https URL`},

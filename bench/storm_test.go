@@ -109,9 +109,8 @@ func TestStormSchema(t *testing.T) {
 	}{
 		{"report", report, "arch command commit cpus elapsed_seconds go interrupted machine os rows started verdict"},
 		{"verdict", report["verdict"], "complete met missed targets"},
-		{"row", row, "about backoff calls_seconds capacity figures layers length_seconds limit load marked max_queue name outage_seconds start_seconds targets timeout_seconds"},
+		{"row", row, "about backoff calls_seconds capacity figures layers length_seconds limit load marked_share max_queue name outage_seconds start_seconds targets timeout_seconds"},
 		{"layer", row["layers"].([]any)[0], "budget tries"},
-		{"marked", row["marked"], "floor ratio window_seconds"},
 		{"figures", row["figures"], "answered answering_seconds attempts calls came failed failing_seconds first_try_percent good most_attempts peak peak_of_ten peak_queue queue rate recovered_seconds refused served wasted wasted_percent"},
 	} {
 		if got := strings.Join(slices.Sorted(maps.Keys(tt.object.(map[string]any))), " "); got != tt.want {
@@ -155,7 +154,7 @@ func TestStormInterrupted(t *testing.T) {
 
 func TestParseStormFlags(t *testing.T) {
 	o, err := parseStormFlags(strings.Fields("-capacity 10 -load 7 -timeout 2s -start 1m -outage 20s -length 2h -layers 2 -tries 4 -budget 0.2 -high-budget 0.4"+
-		" -high-load 9 -blip 3s -queue 50 -backoff 2s -backoff-factor 3 -backoff-max 1m -herd 10s -deep-layers 4 -marked 0.3 -marked-window 5s -marked-floor 1"+
+		" -high-load 9 -blip 3s -queue 50 -backoff 2s -backoff-factor 3 -backoff-max 1m -herd 10s -deep-layers 4 -marked 0.3"+
 		" -row retries -parallel 3 -json a.json -plot a.svg"), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +162,7 @@ func TestParseStormFlags(t *testing.T) {
 	want := storm.Settings{
 		Capacity: 10, Load: 7, Timeout: 2, Start: 60, Outage: 20, Length: 7200, Layers: 2, Tries: 4, Budget: 0.2, HighBudget: 0.4,
 		HighLoad: 9, Blip: 3, MaxQueue: 50, Backoff: storm.Backoff{Initial: 2, Multiplier: 3, Max: 60}, Herd: 10, DeepLayers: 4,
-		Marked: storm.Marked{Ratio: 0.3, Window: 5, Floor: 1},
+		Marked: 0.3,
 	}
 	if o.settings != want || len(o.rows) != 1 || o.rows[0].Name != "retries" || o.parallel != 3 || o.jsonPath != "a.json" || o.plotPath != "a.svg" {
 		t.Errorf("%+v", o)
@@ -200,8 +199,6 @@ func TestParseStormFlagsErrors(t *testing.T) {
 		{"-backoff 10s -backoff-max 5s", "bench: -backoff-max 5s is less than -backoff 10s"},
 		{"-herd 2h", "bench: -herd 7200s is longer than -length 3600s"},
 		{"-marked 2", "bench: -marked 2 is not above 0 and at most 1"},
-		{"-marked-window 0", "bench: -marked-window 0s is not between 1s and 3600s"},
-		{"-marked-floor -1", "bench: -marked-floor -1 is not between 0 and 10000"},
 		{"-parallel 0", "bench: -parallel 0 is not between 1 and 1024"},
 		{"-plot out.pdf", `bench: -plot "out.pdf" ends in neither .png nor .svg`},
 		{"now", `bench: unexpected argument "now"`},

@@ -46,7 +46,10 @@ func GRPC(conn *grpc.ClientConn, method string, message []byte, timeout time.Dur
 				defer cancel()
 				start := time.Since(began)
 				err := conn.Invoke(ctx, "/"+method, message, &raw{}, grpc.ForceCodecV2(rawCodec{}))
-				s := Sample{Start: start, Latency: max(time.Since(began)-start, 1), Failed: err != nil}
+				s := Sample{Start: start, Latency: max(time.Since(began)-start, 1)}
+				if err != nil {
+					s.Failed, s.Error = true, err.Error()
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				samples = append(samples, s)

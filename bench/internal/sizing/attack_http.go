@@ -2,6 +2,8 @@ package sizing
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"time"
 
@@ -15,12 +17,12 @@ const maxOutstanding = 2000
 const maxBody = 1 << 20
 
 // HTTP sends requests with the load generator of vegeta, evenly spaced. An answer of 400 or above
-// is a failure.
-func HTTP(method, url string, body []byte, timeout time.Duration) Attack {
+// is a failure. Over TLS it trusts the roots, or those of the system if there are none.
+func HTTP(method, url string, body []byte, timeout time.Duration, roots *x509.CertPool) Attack {
 	targeter := vegeta.NewStaticTargeter(vegeta.Target{Method: method, URL: url, Body: body, Header: http.Header{}})
 	return func(ctx context.Context, rate float64, length time.Duration) ([]Sample, error) {
 		attacker := vegeta.NewAttacker(vegeta.Timeout(timeout), vegeta.MaxWorkers(maxOutstanding), vegeta.Redirects(vegeta.NoFollow),
-			vegeta.MaxBody(maxBody), vegeta.Connections(maxOutstanding))
+			vegeta.MaxBody(maxBody), vegeta.Connections(maxOutstanding), vegeta.TLSConfig(&tls.Config{RootCAs: roots}))
 		defer context.AfterFunc(ctx, func() { attacker.Stop() })()
 		began := time.Now()
 		var samples []Sample

@@ -55,8 +55,8 @@ func newInput(kind string, samples []Sample, order Order, rate float64) (*Input,
 	}
 	in.Latency = trace
 	in.Correlation = correlate(answered, order, in.Rate)
-	if share := float64(in.Failed) / float64(len(samples)); share > 0.01 {
-		in.note("%.1f %% of the calls failed and are left out: if they were the slow ones, the tail is worse than it looks", 100*share)
+	if share := float64(in.Failed) / float64(len(samples)); share > manyFailures {
+		in.note("%.1f %% of the calls failed%s and are left out: if they were the slow ones, the tail is worse than it looks", 100*share, firstWith(firstError(samples)))
 	}
 	if in.Answers < 10*minSamples {
 		in.note("the 99th percentile rests on %d of %d answers", in.Answers/minSamples, in.Answers)
@@ -77,6 +77,24 @@ func (in *Input) SetWorkers(n int) { in.Capacity = float64(n) / in.Latency.Mean(
 
 func (in *Input) note(format string, args ...any) {
 	in.Notes = append(in.Notes, fmt.Sprintf(format, args...))
+}
+
+// firstError is that of the first failure of which it is known, or empty.
+func firstError(samples []Sample) string {
+	for _, s := range samples {
+		if s.Error != "" {
+			return s.Error
+		}
+	}
+	return ""
+}
+
+// firstWith tells it, if it is known, after a count of failures.
+func firstWith(err string) string {
+	if err == "" {
+		return ""
+	}
+	return " (the first with: " + err + ")"
 }
 
 func isSorted(samples []Sample) bool {

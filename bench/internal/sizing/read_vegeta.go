@@ -77,5 +77,5 @@ func readVegeta(kind, unit string, decoder vegeta.DecoderFactory, data []byte, r
 // sampleOf is a call of vegeta, since an instant. Those to whom the other side answered that it
 // could not are failures, as they are to vegeta.
 func sampleOf(r *vegeta.Result, since time.Time) Sample {
-	return Sample{Start: r.Timestamp.Sub(since), Latency: r.Latency, Failed: r.Error != "" || r.Code < 200 || r.Code >= 400}
+	return Sample{Start: r.Timestamp.Sub(since), Latency: r.Latency, Failed: r.Error != "" || r.Code < 200 || r.Code >= 400, Error: r.Error}
 }

@@ -16,7 +16,7 @@ const (
 	// startShare of the present rate is where a sweep begins: that should be without a queue.
 	startShare = 0.25
 	// mustAnswer is the share of the calls that must have been answered in time for the dependency
-	// to have kept up.
+	// to have kept up. Calls that would have failed at lower rates too do not count.
 	mustAnswer = 0.9
 	// manyFailures is a share of failures that a reader must know of.
 	manyFailures = 0.01
@@ -46,6 +46,8 @@ type Step struct {
 	Seconds float64 `json:"seconds"`
 	Calls   int     `json:"calls"`
 	Failed  int     `json:"failed"`
+	// FirstError is that of the first call that failed, empty if none did or it is not known.
+	FirstError string `json:"first_error"`
 	// Answered is the good answers a second, once queues had filled, and until the first call
 	// timed out: then work begins that nobody waits for.
 	Answered float64 `json:"answered"`
@@ -83,7 +85,8 @@ func (p Plan) lengths(rates []float64) []time.Duration {
 func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(Step)) (*Input, error) {
 	var steps []Step
 	var failure error
-	capacity := 0.0
+	capacity, failing := 0.0, 0.0 // failing is the share that failed at lower rates
+	calls, failed := 0, 0
 	rates := p.rates()
 	lengths := p.lengths(rates)
 	offset := time.Duration(0)
@@ -94,7 +97,7 @@ func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(St
 			break
 		}
 		sortByStart(samples)
-		s := newStep(rate, lengths[i], p.Timeout, samples)
+		s := newStep(rate, lengths[i], p.Timeout, failing, samples)
 		if len(steps) == 0 && s.P50 > 0 && lengths[i].Seconds() < 8*s.P50/1000 {
 			return nil, fmt.Errorf("%v is too short for calls that take %.0f ms", p.Length, s.P50)
 		}
@@ -105,19 +108,22 @@ func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(St
 		offset += lengths[i]
 		steps = append(steps, s)
 		told(s)
-		if s.keptUp {
-			continue
+		if len(steps) == 1 && (!s.keptUp || s.fails()) {
+			// Nothing is known of it without a queue, or as it is when it works.
+			return nil, s.hopeless()
 		}
-		if len(steps) == 1 {
-			// Nothing is known of it without a queue.
-			return nil, fmt.Errorf("it did not keep up with %.4g calls a second, a fourth of the present rate: %.4g were answered, and %d of %d failed", rate, s.Answered, s.Failed, s.Calls)
+		if s.keptUp {
+			calls, failed = calls+s.Calls, failed+s.Failed
+			failing = float64(failed) / float64(calls)
+			continue
 		}
 		capacity = s.Answered
 		break
 	}
 	in, err := fromSteps(kind, steps, capacity)
-	if last := len(steps) - 1; in != nil && capacity > 0 && float64(steps[last].Failed) > manyFailures*float64(steps[last].Calls) {
-		in.note("%d of %d calls at %.4g a second failed: that is taken for want of capacity", steps[last].Failed, steps[last].Calls, steps[last].Rate)
+	if last := len(steps) - 1; in != nil && capacity > 0 && float64(steps[last].Failed) > (failing+manyFailures)*float64(steps[last].Calls) {
+		s := &steps[last]
+		in.note("%d of %d calls at %.4g a second failed%s: that is taken for want of capacity", s.Failed, s.Calls, s.Rate, firstWith(s.FirstError))
 	}
 	if in != nil && capacity == 0 && failure == nil {
 		in.note("it kept up with %.4g calls a second, so its capacity is not known: a higher -max-rate finds it", p.MaxRate)
@@ -125,9 +131,25 @@ func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(St
 	return in, errors.Join(failure, err)
 }
 
-// newStep works out what came of a step.
-func newStep(rate float64, length, timeout time.Duration, samples []Sample) Step {
-	s := Step{Rate: rate, Seconds: length.Seconds(), Calls: len(samples), samples: samples}
+// fails tells whether more calls failed than may go without an answer, beyond what chance does.
+func (s *Step) fails() bool {
+	calls, share := float64(s.Calls), 1-mustAnswer
+	return float64(s.Failed) > share*calls+surely*math.Sqrt(share*(1-share)*calls)
+}
+
+// hopeless is the error of a first step that fails or did not keep up.
+func (s *Step) hopeless() error {
+	if float64(s.Failed) > (1-mustAnswer)*float64(s.Calls) {
+		return fmt.Errorf("%d of %d calls (%.0f %%) failed at %.4g a second already, a fourth of the present rate%s",
+			s.Failed, s.Calls, 100*float64(s.Failed)/float64(s.Calls), s.Rate, firstWith(s.FirstError))
+	}
+	return fmt.Errorf("it did not keep up with %.4g calls a second, a fourth of the present rate: %.4g were answered", s.Rate, s.Answered)
+}
+
+// newStep works out what came of a step, in order of time, of which the share failing is no want
+// of capacity: it failed at lower rates as well.
+func newStep(rate float64, length, timeout time.Duration, failing float64, samples []Sample) Step {
+	s := Step{Rate: rate, Seconds: length.Seconds(), Calls: len(samples), FirstError: firstError(samples), samples: samples}
 	until := length
 	for _, x := range samples {
 		if x.Failed && x.Latency >= timeout {
@@ -150,7 +172,7 @@ func newStep(rate float64, length, timeout time.Duration, samples []Sample) Step
 	window := (until - from).Seconds()
 	s.Answered = float64(answered) / window
 	// A few answers more or less are chance.
-	due := rate * window
+	due := rate * window * (1 - failing)
 	s.keptUp = answered > 0 && float64(answered) >= min(mustAnswer*due, due-surely*math.Sqrt(due))
 	if n := len(latencies); n > 0 {
 		slices.Sort(latencies)

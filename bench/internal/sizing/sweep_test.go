@@ -81,7 +81,9 @@ func TestSweepEndsAtFailures(t *testing.T) {
 	ouch := errors.New("ouch")
 	refuse := func(s []Sample) ([]Sample, error) {
 		for i := range s {
-			s[i].Failed = i%4 == 0
+			if i%4 == 0 {
+				s[i].Failed, s[i].Error = true, "no room"
+			}
 		}
 		return s, nil
 	}
@@ -93,7 +95,7 @@ func TestSweepEndsAtFailures(t *testing.T) {
 		known bool   // whether anything is
 	}{
 		{"refusals", 3, refuse, "", true},
-		{"refusals at once", 1, refuse, "it did not keep up with ", false},
+		{"refusals at once", 1, refuse, "363 of 1452 calls (25 %) failed at 191.3 a second already, a fourth of the present rate (the first with: no room)", false},
 		{"an error", 3, func(s []Sample) ([]Sample, error) { return s, ouch }, "ouch", true},
 		{"an error at once", 1, func(s []Sample) ([]Sample, error) { return s, ouch }, "ouch", false},
 	} {
@@ -111,10 +113,40 @@ func TestSweepEndsAtFailures(t *testing.T) {
 		}
 		if tt.err == "" {
 			near(t, "capacity", in.Capacity, 0.75*in.Steps[2].Rate, 0.1)
-			if !strings.Contains(strings.Join(in.Notes, ""), "that is taken for want of capacity") {
+			if !strings.Contains(strings.Join(in.Notes, ""), " failed (the first with: no room): that is taken for want of capacity") {
 				t.Errorf("%s: notes %q", tt.name, in.Notes)
 			}
 		}
+	}
+}
+
+// What fails at any rate is no want of capacity, be it more than may be missing: where the lowest
+// rate has too few calls to tell, the sweep goes on, and a note says what was left out.
+func TestSweepOfOneThatAlwaysFailsSome(t *testing.T) {
+	m := steady()
+	p := planFor(m, 4)
+	p.Rate = 0.004 * m.Capacity() // at a fourth of which there are few calls
+	p.Length = p.lengthFor(40000)
+	attack := m.Attack(p.Timeout)
+	n := 0
+	in, err := Sweep(t.Context(), "model", p, func(ctx context.Context, rate float64, length time.Duration) ([]Sample, error) {
+		samples, err := attack(ctx, rate, length)
+		for i := range samples {
+			if n++; n%8 == 0 {
+				samples[i].Failed, samples[i].Error = true, "out of order"
+			}
+		}
+		return samples, err
+	}, func(Step) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "capacity", in.Capacity, 7.0/8*m.Capacity(), 0.05)
+	if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, "% of the calls failed (the first with: out of order) and are left out") || strings.Contains(notes, "want of capacity") {
+		t.Errorf("notes %q", in.Notes)
+	}
+	if in.Steps[0].FirstError != "out of order" {
+		t.Errorf("the first error of the first step is %q", in.Steps[0].FirstError)
 	}
 }
 

@@ -20,8 +20,10 @@ type Sample struct {
 	// Start is since some instant, if it is known.
 	Start   time.Duration
 	Latency time.Duration
-	// Failed calls say nothing of the latency.
+	// Failed calls say nothing of the latency. Error is what went wrong, empty if that is not
+	// known.
 	Failed bool
+	Error  string
 }
 
 // Order is what is known of when samples were taken.

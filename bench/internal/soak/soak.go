@@ -43,32 +43,37 @@ type Config struct {
 
 // Snapshot is what has happened so far.
 type Snapshot struct {
-	Elapsed    time.Duration
-	Calls      uint64
-	Answered   uint64
-	Failed     uint64 // answered with 5xx
-	Refused    uint64 // by the limit
-	Broken     uint64 // ended with an error
-	Panicked   uint64
-	Hedged     uint64
-	LostBodies uint64
-	InFlight   int // permits
-	Goroutines int
-	Heap       uint64 // bytes after the last collection
+	// Elapsed is how long calls were begun, and at the end until the last of them was over.
+	Elapsed  time.Duration `json:"elapsed_ns"`
+	Calls    uint64        `json:"calls"`
+	Answered uint64        `json:"answered"`
+	Failed   uint64        `json:"failed"`  // answered with 5xx
+	Refused  uint64        `json:"refused"` // by the limit
+	Broken   uint64        `json:"broken"`  // ended with an error
+	Panicked uint64        `json:"panicked"`
+	Hedged   uint64        `json:"hedged"`
+	// LostBodies is how many were dropped and then found.
+	LostBodies uint64 `json:"lost_bodies"`
+	InFlight   int    `json:"in_flight"` // permits
+	Goroutines int    `json:"goroutines"`
+	Heap       uint64 `json:"heap_bytes"` // after the last collection
 }
 
 // Result is what a run has shown.
 type Result struct {
-	Last Snapshot
+	// Last is before anything was waited for but the calls.
+	Last Snapshot `json:"last"`
 	// Kinds is how many calls there were of each kind.
-	Kinds map[string]uint64
+	Kinds map[string]uint64 `json:"kinds"`
 	// FirstHeap and LastHeap are the medians of the heap, in bytes after a collection,
 	// in the first and the last third of the run.
-	FirstHeap, LastHeap uint64
-	// Interrupted tells that the context ended before the time was over.
-	Interrupted bool
-	// Wrong is everything that must not be. Empty is a pass.
-	Wrong []string
+	FirstHeap uint64 `json:"first_heap_bytes"`
+	LastHeap  uint64 `json:"last_heap_bytes"`
+	// Interrupted tells that the context ended before the time was over. Whoever writes a
+	// report says so for all of it.
+	Interrupted bool `json:"-"`
+	// Wrong is everything that must not be. Empty, which is never nil, is a pass.
+	Wrong []string `json:"wrong"`
 }
 
 // target is one server with the protocol that it speaks.
@@ -113,7 +118,7 @@ func Run(ctx context.Context, config Config) (Result, error) {
 	var http1, http2 http.Protocols
 	http1.SetHTTP1(true)
 	http2.SetUnencryptedHTTP2(true)
-	r := &run{config: config, good: make([]atomic.Uint64, 2)}
+	r := &run{config: config, good: make([]atomic.Uint64, 2), wrong: []string{}}
 	defer r.closeServers()
 	for _, t := range []struct {
 		name      string

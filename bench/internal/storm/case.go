@@ -24,8 +24,9 @@ type Case struct {
 	MaxQueue int `json:"max_queue"`
 	// Limit is where a limiter stands.
 	Limit Place `json:"limit"`
-	// Marked bounds the retries that a server of AtServerMarked lets in.
-	Marked Marked `json:"marked"`
+	// Marked is the share of what comes that marked retries may be at a server of
+	// AtServerMarked, from half of the permits on.
+	Marked float64 `json:"marked_share"`
 }
 
 // Layer is one that tries again what has failed below it.
@@ -54,14 +55,6 @@ const (
 	AtServer       Place = "server"
 	AtServerMarked Place = "server, marked"
 )
-
-// Marked is how many marked retries a server lets in: of what came in the last Window
-// ticks the share Ratio, and always Floor.
-type Marked struct {
-	Ratio  float64 `json:"ratio"`
-	Window int     `json:"window_seconds"`
-	Floor  int     `json:"floor"`
-}
 
 // attempts is how many attempts a call can come to.
 func (c *Case) attempts() int {

@@ -44,7 +44,8 @@
 // for all calls: a permit is held until the answer or the time-out, so what the client has
 // given up lies in the queue of the server without one, and a retry that gets none has cost
 // nothing of its budget. [AtServer] holds its permit until the server is done.
-// [AtServerMarked] is the same with an eye on which attempts are retries, as their header
-// says: they get a permit only beyond the reserve, and in ten seconds no more of them than a
-// tenth of what came.
+// [AtServerMarked] is the same behind the gate of the servers of httpmw and grpcmw, which has
+// an eye on which attempts are retries, as their header says: they get a permit only beyond
+// the reserve or where nothing is in flight, and from half of the permits on no more of them,
+// in ten seconds, than a tenth of what came.
 package storm

@@ -1,8 +1,10 @@
 package storm
 
 import (
+	"context"
 	"time"
 
+	front "github.com/holdfast-go/holdfast/internal/gate"
 	"github.com/holdfast-go/holdfast/limiter"
 	"github.com/holdfast-go/holdfast/permit"
 )
@@ -47,9 +49,9 @@ func newGate(c *Case, q *queue) (gate, error) {
 	case AtClient:
 		return &atClient{h}, nil
 	case AtServer:
-		return &atServer{held: h}, nil
+		return &atServer{h}, nil
 	default:
-		return &atServer{held: h, marked: newMarkedWindow(c.Marked)}, nil
+		return &atServerMarked{atServer{h}, front.New(l, c.Marked)}, nil
 	}
 }
 
@@ -128,75 +130,43 @@ func (g *atClient) served(n int, fresh bool) {
 func (g *atClient) timedOut(n int) { g.release(n, permit.Expired) }
 
 // atServer is a limiter that knows of the work, and nothing of who waits for it.
-type atServer struct {
-	held
-	marked *markedWindow // nil if the header is not looked at
-}
+type atServer struct{ held }
 
-func (g *atServer) begin(now time.Time) {
-	g.held.begin(now)
-	if g.marked != nil {
-		g.marked.next()
+func (g *atServer) offer(int) admission {
+	if g.acquire(limiter.Primary) { // one attempt is like another
+		return admitted
 	}
-}
-
-func (g *atServer) offer(number int) admission {
-	ok := false
-	switch {
-	case g.marked == nil:
-		ok = g.acquire(limiter.Primary) // one call is like another
-	case number == 0:
-		ok = g.acquire(limiter.Primary)
-		g.marked.call()
-	case g.marked.room():
-		ok = g.acquire(limiter.Hedge) // which leaves the reserve to the others
-		if ok {
-			g.marked.retry()
-		}
-	}
-	if !ok {
-		return refused
-	}
-	return admitted
+	return refused
 }
 
 func (g *atServer) served(n int, _ bool) { g.release(n, permit.Success) }
 func (g *atServer) timedOut(int)         {}
 
-// markedWindow counts the calls that came in the last ticks, and the marked retries that were
-// let in. Retries that were not are no reason to let others in, so they count for nothing.
-type markedWindow struct {
-	Marked
-	calls, retries []int // rings
-	tick           int
-	sumCalls       int
-	sumRetries     int
+// atServerMarked is the gate that the servers of httpmw and grpcmw have in common.
+type atServerMarked struct {
+	atServer
+	door *front.Gate
 }
 
-func newMarkedWindow(m Marked) *markedWindow {
-	return &markedWindow{Marked: m, calls: make([]int, m.Window), retries: make([]int, m.Window)}
+// offer says of a retry what the header with its number says: that it is not the first
+// attempt. For all that the server knows it is a hedge then. The limiter lets nobody wait,
+// so Enter does not block.
+func (g *atServerMarked) offer(number int) admission {
+	kind := limiter.Primary
+	if number > 0 {
+		kind = limiter.Hedge
+	}
+	p, why := g.door.Enter(context.Background(), kind)
+	if why != front.None {
+		return refused
+	}
+	g.permits = append(g.permits, p)
+	return admitted
 }
 
-// next begins a tick.
-func (w *markedWindow) next() {
-	w.tick = (w.tick + 1) % w.Window
-	w.sumCalls -= w.calls[w.tick]
-	w.sumRetries -= w.retries[w.tick]
-	w.calls[w.tick], w.retries[w.tick] = 0, 0
-}
-
-// room tells whether a retry may be let in.
-func (w *markedWindow) room() bool {
-	n := float64(w.sumRetries + 1)
-	return n <= float64(w.Floor) || n <= w.Ratio*float64(w.sumCalls)
-}
-
-func (w *markedWindow) call() {
-	w.calls[w.tick]++
-	w.sumCalls++
-}
-
-func (w *markedWindow) retry() {
-	w.retries[w.tick]++
-	w.sumRetries++
+func (g *atServerMarked) served(n int, fresh bool) {
+	g.atServer.served(n, fresh)
+	for range n {
+		g.door.Leave()
+	}
 }

@@ -103,30 +103,6 @@ func TestBackoffSpreadsEvenlyAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestMarkedWindow(t *testing.T) {
-	w := newMarkedWindow(Marked{Ratio: 0.1, Window: 3, Floor: 2})
-	in := func(calls int) (retries int) {
-		w.next()
-		for range calls {
-			w.call()
-		}
-		for w.room() {
-			w.retry()
-			retries++
-		}
-		return retries
-	}
-	var got []int
-	for _, calls := range []int{0, 100, 50, 0, 0, 0, 0} {
-		got = append(got, in(calls))
-	}
-	// The floor, then a tenth of the window less what is in it, then the floor once the
-	// calls have left the window.
-	if want := []int{2, 8, 5, 2, 0, 0, 2}; !slices.Equal(got, want) {
-		t.Errorf("%v retries were let in, want %v", got, want)
-	}
-}
-
 func TestGrouped(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 6290460: "6,290,460"} {
 		if got := Grouped(n); got != want {

@@ -15,7 +15,7 @@ type Settings struct {
 	Backoff            Backoff
 	Herd               int
 	DeepLayers         int
-	Marked             Marked
+	Marked             float64
 }
 
 // Defaults returns the settings that the targets are for.
@@ -26,8 +26,7 @@ func Defaults() Settings {
 		// 1, 2, 4 … 32 seconds: 27 attempts take 13 minutes at most.
 		Backoff: Backoff{Initial: 1, Multiplier: 2, Max: 32},
 		Herd:    30, DeepLayers: 5,
-		// What a handler should do by default: a tenth, over ten seconds.
-		Marked: Marked{Ratio: 0.1, Window: 10, Floor: 3},
+		Marked: 0.1, // the default of the servers of httpmw and grpcmw
 	}
 }
 
@@ -75,14 +74,12 @@ func (s *Settings) Validate(name func(field any) string) error {
 		{&s.Backoff.Initial, 0, 3600, "s"},
 		{&s.Backoff.Multiplier, 1, 10, ""},
 		{&s.Backoff.Max, 0, 3600, "s"},
-		{&s.Marked.Window, 1, 3600, "s"},
-		{&s.Marked.Floor, 0, MaxRate, ""},
 	} {
 		if *x.field < x.least || *x.field > x.most {
 			return fmt.Errorf("%s %d%s is not between %d%s and %d%s", name(x.field), *x.field, x.unit, x.least, x.unit, x.most, x.unit)
 		}
 	}
-	for _, x := range []*float64{&s.Budget, &s.HighBudget, &s.Marked.Ratio} {
+	for _, x := range []*float64{&s.Budget, &s.HighBudget, &s.Marked} {
 		if !(*x > 0 && *x <= 1) {
 			return fmt.Errorf("%s %v is not above 0 and at most 1", name(x), *x)
 		}
