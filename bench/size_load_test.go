@@ -34,11 +34,12 @@ func runSoon(ctx context.Context, t *testing.T, args string, stdout, stderr io.W
 	}
 }
 
-// hanging are an HTTP and a gRPC server that answer the first calls, and then none: they tell of the
-// first that hangs.
-func hanging(t *testing.T, answers int64, hangs func()) (url, address string) {
+// hanging are an HTTP and a gRPC server that answer the first calls, and then none: they tell of each
+// that hangs, and of the first whose caller has left.
+func hanging(t *testing.T, answers int64, hangs func()) (url, address string, left <-chan struct{}) {
 	t.Helper()
 	stop := make(chan struct{})
+	gone := make(chan struct{}, 1)
 	var n atomic.Int64
 	hang := func(ctx context.Context) {
 		if n.Add(1) <= answers {
@@ -47,6 +48,10 @@ func hanging(t *testing.T, answers int64, hangs func()) (url, address string) {
 		hangs()
 		select {
 		case <-ctx.Done():
+			select {
+			case gone <- struct{}{}:
+			default:
+			}
 		case <-stop:
 		}
 	}
@@ -65,7 +70,7 @@ func hanging(t *testing.T, answers int64, hangs func()) (url, address string) {
 		server.Close()
 		grpcServer.Stop()
 	})
-	return server.URL, listener.Addr().String()
+	return server.URL, listener.Addr().String(), gone
 }
 
 // Ctrl-C ends the load at once, though calls hang that may take ten minutes. What was finished is
@@ -85,7 +90,7 @@ func TestSizeLoadStopsAtOnce(t *testing.T) {
 			t.Run(tt.name+", "+protocol, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				url, address := hanging(t, tt.answers, cancel)
+				url, address, left := hanging(t, tt.answers, cancel)
 				target := " -url " + url
 				if protocol == "gRPC" {
 					target = " -grpc " + address + " -method a.B/C"
@@ -104,6 +109,11 @@ func TestSizeLoadStopsAtOnce(t *testing.T) {
 				}
 				r := readReport[sizeReport](t, path)
 				if tt.steps == 0 {
+					select {
+					case <-left:
+					case <-time.After(soon):
+						t.Error("the call that hangs was not ended")
+					}
 					if r.Input != nil || stdout.Len() > 0 {
 						t.Errorf("%+v; output:\n%s", r.Input, &stdout)
 					}
