@@ -32,7 +32,7 @@ func TestSizeIdempotency(t *testing.T) {
 		doubt string // begins so
 	}{
 		{"-file x", gets, true, ""},
-		{"-file x", posts, false, "1 of 7 requests called POST; -idempotent"},
+		{"-file x", posts, false, "POST is not known to be idempotent, and 1 of 7 calls are not safe; -idempotent"},
 		{"-file x", table, true, unsaid},
 		{"-file x -idempotent", table, true, ""},
 		{"-file x -idempotent", posts, true, ""},

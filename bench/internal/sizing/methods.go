@@ -47,7 +47,7 @@ func (m *Methods) addOther(method string) {
 func (m *Methods) Idempotent() (idempotent bool, doubt string) {
 	switch {
 	case m.Unsafe > 0:
-		return false, fmt.Sprintf("%d of %s called %s; -idempotent tells that it may be", m.Unsafe, brief.Count(m.Safe+m.Unsafe+m.Unsaid, "request"), m.Other)
+		return false, fmt.Sprintf("%s is not known to be idempotent, and %d of %s are not safe; -idempotent tells that it is", m.Other, m.Unsafe, brief.Count(m.Safe+m.Unsafe+m.Unsaid, "call"))
 	case m.Unsaid > 0 || m.Safe == 0:
 		return true, "whether a call may be carried out twice was not said: -idempotent says that it may, -idempotent=false that it may not"
 	}
