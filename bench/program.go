@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/holdfast-go/holdfast/bench/internal/brief"
 	"github.com/holdfast-go/holdfast/bench/internal/course"
 )
 
@@ -63,7 +64,7 @@ type commonFlags struct {
 }
 
 func (c *commonFlags) register(f *flag.FlagSet) {
-	f.IntVar(&c.parallel, "parallel", runtime.GOMAXPROCS(0), "simulations that run at the same time")
+	f.IntVar(&c.parallel, "parallel", runtime.GOMAXPROCS(0), fmt.Sprintf("simulations that run at the same time; from 1 to %d", maxParallel))
 	f.StringVar(&c.jsonPath, "json", "", "also write everything to this `file`, or to standard output if it is -")
 }
 
@@ -107,10 +108,10 @@ func parseArgs(f *flag.FlagSet, args []string, w io.Writer) error {
 			f.PrintDefaults()
 			return err
 		}
-		return fmt.Errorf("bench: %w", err)
+		return fmt.Errorf("bench: %s", flagError(f, err))
 	}
 	if f.NArg() > 0 {
-		return fmt.Errorf("bench: unexpected argument %q", f.Arg(0))
+		return fmt.Errorf("bench: unexpected argument %s", brief.Quote(redactArgument(f.Arg(0))))
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func TestCommandsThatCannotBegin(t *testing.T) {
 		{"size -cases -json " + nowhere, exitUsage, "bench: -json "},
 		{"size -file " + nowhere, exitUsage, "bench: -file: open "},
 		{"size -file " + file, exitFailed, "bench: " + file + ": there is nothing in it"},
-		// Nobody listens at port 1.
-		{"size -url http://127.0.0.1:1/ -rate 40 -max-rate 40 -duration 2s -grace 0s", exitFailed, "failed at 10 a second already, a fourth of the present rate (the first with: "},
+		{"size -file " + dir, exitUsage, "it is a directory"},
+		{"size -url http://127.0.0.1:1/ -rate 1 -max-rate 2", exitUsage, "-rate 1, -max-rate 2 and -duration 30s are about 23 calls, of which 100 at least must be answered"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

@@ -15,7 +15,7 @@ import (
 // runInfo is what every report begins with.
 type runInfo struct {
 	Started time.Time `json:"started"`
-	// Command is how the program was called.
+	// Command is how the program was called, without what is secret in URLs.
 	Command string `json:"command"`
 	// Commit is that of the source, followed by + if its code was changed since; empty if it
 	// cannot be known.
@@ -51,10 +51,11 @@ func (r *runInfo) about() []string {
 
 func known(text string) string { return pick(text != "", text, "not known") }
 
-// commandLine is what to type to get the same again.
+// commandLine is what to type to get the same again, but for what is secret in URLs.
 func commandLine(args []string) string {
 	words := []string{"go run ./bench"}
 	for _, a := range args {
+		a = redactArgument(a)
 		if a == "" || strings.ContainsAny(a, " \t\n\"'\\$*?|&;<>()") {
 			a = strconv.Quote(a)
 		}

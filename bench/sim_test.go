@@ -144,7 +144,7 @@ func TestParseSimFlagsErrors(t *testing.T) {
 		{"-limit tcp", `bench: -limit "tcp" is none of holdfast, aimd, fixed, vegas, vegas-mean, gradient2, failsafe, semaphore and all`},
 		{"-seeds 0", "bench: -seeds 0 is not between 1 and 1000"},
 		{"-seeds 1001", "bench: -seeds 1001 is not between 1 and 1000"},
-		{"-seeds x", `bench: invalid value "x" for flag -seeds: parse error`},
+		{"-seeds x", `bench: invalid value "x" for flag -seeds: want a whole number`},
 		{"-seed 18446744073709551615", "bench: -seed 18446744073709551615 leaves no room for the others"},
 		{"-parallel 0", "bench: -parallel 0 is not between 1 and 1024"},
 		{"-scale-service 0", "bench: -scale-service 0 is not between 0.01 and 100"},

@@ -2,18 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-
+	"github.com/holdfast-go/holdfast/bench/internal/brief"
 	"github.com/holdfast-go/holdfast/bench/internal/sizing"
 )
 
@@ -29,8 +24,11 @@ func size(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return runProgram(ctx, args, stdout, stderr, func(args []string, usage io.Writer) (program, error) {
 		o, err := parseSizeFlags(args, usage)
 		r := newSizeReport(time.Now())
+		if err == nil {
+			err = o.open() // before the file of -json, which may be the same
+		}
 		return program{
-			jsonPath: o.jsonPath, report: r, prepare: o.open,
+			jsonPath: o.jsonPath, report: r, prepare: func() error { return nil },
 			fill: func(ctx context.Context, tables, stderr io.Writer) int {
 				defer o.close()
 				// As in hedge: calls leave a lot of small garbage and little that stays.
@@ -68,7 +66,7 @@ func (r *sizeReport) fill(ctx context.Context, o *sizeOptions, stdout, stderr io
 	switch {
 	case ctx.Err() != nil:
 		r.Interrupted = true
-		fmt.Fprintln(stderr, "bench: interrupted: what was finished is printed")
+		fmt.Fprintln(stderr, "bench: interrupted:", r.kept())
 		return exitInterrupted
 	case failure != nil || err != nil:
 		fmt.Fprintln(stderr, "bench:", errors.Join(failure, err))
@@ -79,11 +77,12 @@ func (r *sizeReport) fill(ctx context.Context, o *sizeOptions, stdout, stderr io
 
 // sizing is what is to be simulated.
 func (o *sizeOptions) sizing(in *sizing.Input, stderr io.Writer) *sizing.Sizing {
-	if o.workers > 0 {
+	if o.workers > 0 && in.Latency != nil {
 		in.SetWorkers(o.workers)
 	}
 	s := o.simulations()
-	s.Input, s.Rate, s.Timeout, s.Idempotent = in, o.rate, o.timeout, o.idempotent
+	s.Input, s.Rate, s.Timeout = in, o.rate, o.timeout
+	s.Idempotent, s.Doubt = o.idempotency(in)
 	s.Begin = func(stage string, runs int, progress func() (int, float64)) func() {
 		return newSimProgress(stderr, "size: "+stage, runs, o.parallel, progress).end
 	}
@@ -101,6 +100,34 @@ func (o *sizeOptions) sizing(in *sizing.Input, stderr io.Writer) *sizing.Sizing 
 	return s
 }
 
+// idempotency tells whether a call may be carried out twice, and what is to be said of that: what
+// the flags say counts, and then what the input does.
+func (o *sizeOptions) idempotency(in *sizing.Input) (idempotent bool, doubt string) {
+	switch {
+	case o.idempotentGiven && o.idempotent:
+		return true, ""
+	case o.idempotentGiven:
+		return false, "-idempotent=false says so"
+	case o.method == "":
+		return in.Methods.Idempotent()
+	case o.grpcMethod() == "" && sizing.Safe(o.method):
+		return true, ""
+	}
+	return false, fmt.Sprintf("%s is not known to be idempotent; -idempotent tells that it is", brief.Shorten(o.method, brief.Most))
+}
+
+// kept says what an interruption has left.
+func (r *sizeReport) kept() string {
+	switch {
+	case r.Input == nil:
+		return "nothing was finished"
+	case r.Recommendation == nil && len(r.Input.Steps) > 0:
+		return fmt.Sprintf("%s of the load, with %s, had been finished, and what they tell is printed",
+			brief.Count(len(r.Input.Steps), "step"), brief.Count(r.Input.Answers, "answer"))
+	}
+	return "what was finished is printed"
+}
+
 // simulations says how they are run.
 func (o *sizeOptions) simulations() *sizing.Sizing {
 	s := &sizing.Sizing{Calls: o.calls, Parallel: o.parallel}
@@ -108,75 +135,6 @@ func (o *sizeOptions) simulations() *sizing.Sizing {
 		s.Seeds = append(s.Seeds, o.seed+uint64(i))
 	}
 	return s
-}
-
-// input reads or measures. On an error the input, if it is not nil, is what was measured before.
-func (o *sizeOptions) input(ctx context.Context, stderr io.Writer) (*sizing.Input, error) {
-	switch {
-	case o.table != nil:
-		return &sizing.Input{Kind: "table", Latency: o.table}, nil
-	case o.file != nil:
-		in, err := sizing.Read(o.file, o.rate)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", o.path, err)
-		}
-		return in, nil
-	}
-	kind, what := "HTTP", fmt.Sprintf("%s %s", o.method, o.url)
-	attack := sizing.HTTP(o.method, o.url, o.data, o.timeout, o.roots)
-	if o.grpc != "" {
-		secrecy := insecure.NewCredentials()
-		if o.tls {
-			secrecy = credentials.NewTLS(&tls.Config{RootCAs: o.roots})
-		}
-		// The channel must not try again by itself, nor wait for a broken connection.
-		conn, err := grpc.NewClient(o.grpc, grpc.WithTransportCredentials(secrecy), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig())
-		if err != nil {
-			return nil, err
-		}
-		defer conn.Close()
-		kind, what = "gRPC", fmt.Sprintf("%s of %s", o.method, o.grpc)
-		attack = sizing.GRPC(conn, o.method, o.data, o.timeout)
-	}
-	if err := o.warn(ctx, what, stderr); err != nil {
-		return nil, err
-	}
-	plan := sizing.Plan{Rate: o.rate, MaxRate: o.maxRate, Length: o.duration, Timeout: o.timeout}
-	return sizing.Sweep(ctx, kind, plan, attack, func(s sizing.Step) {
-		fmt.Fprintf(stderr, "size: %.4g calls/s for %.1f s: %.4g answered/s, p50 %.4g ms, p99 %.4g ms, %d of %d failed\n",
-			s.Rate, s.Seconds, s.Answered, s.P50, s.P99, s.Failed, s.Calls)
-	})
-}
-
-// warn tells that load will be sent, and leaves time to stop it.
-func (o *sizeOptions) warn(ctx context.Context, what string, stderr io.Writer) error {
-	fmt.Fprintf(stderr, "size: WARNING: this sends real load to %s\n"+
-		"size: WARNING: up to %.4g calls a second, for up to %v, until it no longer keeps up: that may hurt whoever else uses it\n"+
-		"size: WARNING: it begins in %v; Ctrl-C stops it\n", what, o.maxRate, o.duration, o.grace)
-	select {
-	case <-time.After(o.grace):
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// open opens the file to read.
-func (o *sizeOptions) open() error {
-	if o.path == "" {
-		return nil
-	}
-	var err error
-	if o.file, err = os.Open(o.path); err != nil {
-		return fmt.Errorf("bench: -file: %w", err)
-	}
-	return nil
-}
-
-func (o *sizeOptions) close() {
-	if o.file != nil {
-		_ = o.file.Close() // it was only read
-	}
 }
 
 // fillCases holds what is recommended against what is known to be best.

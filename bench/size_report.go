@@ -28,7 +28,8 @@ type sizeInput struct {
 	Kind    string `json:"kind"`
 	Answers int    `json:"answers"`
 	Failed  int    `json:"failed"`
-	// Percentiles of the latency, and its mean, in milliseconds.
+	// Percentiles of the latency, and its mean, in milliseconds. They are 0, and Tail is empty, if
+	// there were too few answers to tell.
 	P50  float64 `json:"p50_ms"`
 	P90  float64 `json:"p90_ms"`
 	P95  float64 `json:"p95_ms"`
@@ -40,10 +41,13 @@ type sizeInput struct {
 	// Rate is the present calls a second.
 	Rate float64 `json:"rate"`
 	// Capacity is in answers a second, and it and Workers are 0 if they are not known.
-	Capacity    float64            `json:"capacity"`
-	Workers     int                `json:"workers"`
-	Timeout     float64            `json:"timeout_seconds"`
-	Idempotent  bool               `json:"idempotent"`
+	Capacity   float64 `json:"capacity"`
+	Workers    int     `json:"workers"`
+	Timeout    float64 `json:"timeout_seconds"`
+	Idempotent bool    `json:"idempotent"`
+	// Doubt is why a call may not be carried out twice, or that it is only taken to be so; it is
+	// empty if it was said.
+	Doubt       string             `json:"doubt"`
 	Correlation sizing.Correlation `json:"correlation"`
 	Notes       []string           `json:"notes"`
 	// Steps are of the load that was sent.
@@ -57,14 +61,18 @@ func newSizeReport(now time.Time) *sizeReport {
 // addInput enters what is known before anything is simulated.
 func (r *sizeReport) addInput(s *sizing.Sizing) {
 	in := s.Input
-	q := func(u float64) float64 { return 1000 * in.Latency.Quantile(u) }
 	r.Input = &sizeInput{
 		Kind: in.Kind, Answers: in.Answers, Failed: in.Failed,
-		P50: q(0.5), P90: q(0.9), P95: q(0.95), P99: q(0.99), P999: q(0.999), Mean: 1000 * in.Latency.Mean(),
-		Tail: in.Latency.Tail(), Rate: s.Rate, Capacity: in.Capacity, Workers: in.Workers(),
-		Timeout: s.Timeout.Seconds(), Idempotent: s.Idempotent, Correlation: in.Correlation,
+		Rate: s.Rate, Capacity: in.Capacity, Workers: in.Workers(),
+		Timeout: s.Timeout.Seconds(), Idempotent: s.Idempotent, Doubt: s.Doubt, Correlation: in.Correlation,
 		Notes: append([]string{}, in.Notes...), Steps: append([]sizing.Step{}, in.Steps...),
 	}
+	if in.Latency == nil {
+		return
+	}
+	q := func(u float64) float64 { return 1000 * in.Latency.Quantile(u) }
+	r.Input.P50, r.Input.P90, r.Input.P95, r.Input.P99, r.Input.P999 = q(0.5), q(0.9), q(0.95), q(0.99), q(0.999)
+	r.Input.Mean, r.Input.Tail = 1000*in.Latency.Mean(), in.Latency.Tail()
 	if in.Capacity > 0 && s.Rate > in.Capacity {
 		r.Input.Notes = append(r.Input.Notes, "the present load is more than the capacity: either the latencies have queues in them, or -workers or -rate are not so")
 	}
@@ -75,7 +83,7 @@ func (r *sizeReport) addText(s *sizing.Sizing, method string) (err error) {
 	if r.GoText, err = s.Go(r.Recommendation); err != nil {
 		return err
 	}
-	r.ServiceConfigEvidence = s.ServiceConfigEvidence(r.Recommendation)
+	r.ServiceConfigEvidence = s.ServiceConfigEvidence(r.Recommendation, method)
 	r.ServiceConfigText, err = s.ServiceConfig(r.Recommendation, method)
 	return err
 }

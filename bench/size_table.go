@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/holdfast-go/holdfast/bench/internal/brief"
 	"github.com/holdfast-go/holdfast/bench/internal/sizing"
 )
 
@@ -33,8 +34,13 @@ func (r *sizeReport) printTables(w io.Writer) error {
 
 func (x *sizeInput) print(b *strings.Builder) {
 	fmt.Fprintf(b, "\nDependency: %s", x.Kind)
-	if x.Answers > 0 {
-		fmt.Fprintf(b, ", %d answers, %d failures", x.Answers, x.Failed)
+	if x.Answers+x.Failed > 0 {
+		fmt.Fprintf(b, ", %s, %s", brief.Count(x.Answers, "answer"), brief.Count(x.Failed, "failure"))
+	}
+	printSteps(b, x.Steps)
+	if x.Tail == "" {
+		fmt.Fprintf(b, "\n  latency ms   not known\n")
+		return
 	}
 	fmt.Fprintf(b, "\n  latency ms   p50 %.4g, p90 %.4g, p95 %.4g, p99 %.4g, p99.9 %.4g, mean %.4g\n  tail         %s\n", x.P50, x.P90, x.P95, x.P99, x.P999, x.Mean, x.Tail)
 	fmt.Fprintf(b, "  load         %.4g calls/s now, %.4g at 1.5 ×\n", x.Rate, 1.5*x.Rate)
@@ -56,6 +62,32 @@ func (x *sizeInput) print(b *strings.Builder) {
 	for _, n := range x.Notes {
 		fmt.Fprintf(b, "  note         %s\n", n)
 	}
+}
+
+// printSteps prints the steps of the load that were over.
+func printSteps(b *strings.Builder, steps []sizing.Step) {
+	if len(steps) == 0 {
+		return
+	}
+	b.WriteString("\n\n")
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "calls/s\tseconds\tanswered/s\tp50 ms\tp99 ms\tfailed\tof\t\n")
+	for _, s := range steps {
+		p50, p99 := "–", "–"
+		if s.Failed < s.Calls {
+			p50, p99 = fmt.Sprintf("%.4g", s.P50), fmt.Sprintf("%.4g", s.P99)
+		}
+		fmt.Fprintf(t, "%.4g\t%.1f\t%.4g\t%s\t%s\t%d\t%d\t%s\n", s.Rate, s.Seconds, s.Answered, p50, p99, s.Failed, s.Calls, spaced(sizing.TellCauses(s.Causes)))
+	}
+	_ = t.Flush() // a Builder does not fail
+}
+
+// spaced puts two spaces before a text that ends a row.
+func spaced(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "  " + text
 }
 
 func printLimit(b *strings.Builder, l *sizing.Limit) {

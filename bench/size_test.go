@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -19,7 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -105,7 +102,7 @@ func TestSizeSchema(t *testing.T) {
 		want string
 	}{
 		{nil, "arch cases command commit cpus elapsed_seconds go go_text input interrupted machine os recommendation service_config_evidence service_config_text started"},
-		{[]string{"input"}, "answers capacity correlation failed idempotent kind mean_ms notes p50_ms p90_ms p95_ms p99_9_ms p99_ms rate steps tail timeout_seconds workers"},
+		{[]string{"input"}, "answers capacity correlation doubt failed idempotent kind mean_ms notes p50_ms p90_ms p95_ms p99_9_ms p99_ms rate steps tail timeout_seconds workers"},
 		{[]string{"input", "correlation"}, "autocorrelation correlated error known slow slow_ms together"},
 		{[]string{"recommendation"}, "as_recommended hedging limit unhedged waiting"},
 		{[]string{"recommendation", "limit"}, "found limit rows"},
@@ -171,8 +168,8 @@ func TestSizeOfOneThatFails(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		{20, exitOK, "% of the calls failed (the first with: 503 Service Unavailable) and are left out", ""},
-		{2, exitFailed, "", " %) failed at 100 a second already, a fourth of the present rate (the first with: 503 Service Unavailable)"},
+		{20, exitOK, " × 503 Service Unavailable) and are left out: ", ""},
+		{2, exitFailed, "", " %) failed at 100 a second already, a fourth of the present rate ("},
 	} {
 		var calls atomic.Int64
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -253,7 +250,7 @@ func TestSizeInterrupted(t *testing.T) {
 		args     []string
 		check    func(*sizeReport) bool
 	}{
-		{"grace", "WARNING", strings.Fields("size -url http://127.0.0.1:1/ -rate 1 -max-rate 2 -grace 1h"), func(r *sizeReport) bool { return r.Input == nil }},
+		{"grace", "WARNING", strings.Fields("size -url http://127.0.0.1:1/ -rate 9 -max-rate 9 -grace 1h"), func(r *sizeReport) bool { return r.Input == nil }},
 		{"limit", "size: limit", table, func(r *sizeReport) bool { return r.Input.Workers == 40 && r.Recommendation.Limit == nil }},
 		{"hedging", "size: hedging", append(table, strings.Fields(little)...), func(r *sizeReport) bool {
 			return r.Recommendation.Waiting != nil && r.Recommendation.Hedging == nil && r.GoText == ""
@@ -271,77 +268,5 @@ func TestSizeInterrupted(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
-	}
-}
-
-func TestParseSizeFlags(t *testing.T) {
-	o, err := parseSizeFlags(strings.Fields("-url https://a.example/x -method POST -rate 50 -max-rate 200 -duration 1m -grace 1s -timeout 2s -workers 7 -idempotent -calls 5000 -seeds 3 -seed 9 -parallel 1 -json a.json"), io.Discard)
-	if err != nil || o.url != "https://a.example/x" || o.method != "POST" || o.rate != 50 || o.maxRate != 200 || o.duration != time.Minute || o.grace != time.Second || o.timeout != 2*time.Second ||
-		o.workers != 7 || !o.idempotent || o.calls != 5000 || o.seeds != 3 || o.seed != 9 || o.parallel != 1 || o.jsonPath != "a.json" || o.grpcMethod() != "" {
-		t.Errorf("%+v, %v", o, err)
-	}
-	for flags, want := range map[string]bool{
-		"-file x":                                   true,
-		"-file x -method HEAD":                      true,
-		"-file x -method DELETE":                    false,
-		"-file x -idempotent=false":                 false,
-		"-grpc x -method a.B/C -rate 1 -max-rate 1": false,
-	} {
-		if o, err := parseSizeFlags(strings.Fields(flags), io.Discard); err != nil || o.idempotent != want {
-			t.Errorf("%s: idempotent %t, %v", flags, o.idempotent, err)
-		}
-	}
-}
-
-// Each error names the flag and the value that was given.
-func TestParseSizeFlagsErrors(t *testing.T) {
-	const one = "bench: give exactly one of -url, -grpc, -table, -file and -cases"
-	const url, load = "-url http://a.example ", "-url http://a.example -rate 50 -max-rate 100 "
-	for _, tt := range []struct{ args, want string }{
-		{"", one},
-		{"-cases -file x", one},
-		{"-table p50=1ms", "bench: -table: a table has at least two percentiles"},
-		{"-file x -rate 0", "bench: -rate 0 is not between 0.1 and 1e+06"},
-		{"-file x -rate NaN", "bench: -rate NaN is not between 0.1 and 1e+06"},
-		{"-file x -workers -1", "bench: -workers -1 is not between 0 and 100000"},
-		{"-file x -timeout 0", "bench: -timeout 0s is not between 1ms and 10m0s"},
-		{"-file x -calls 999", "bench: -calls 999 is not between 1000 and 10000000"},
-		{"-file x -seeds 0", "bench: -seeds 0 is not between 1 and 1000"},
-		{"-file x -parallel 0", "bench: -parallel 0 is not between 1 and 1024"},
-		{"-file x -max-rate 5", "bench: -max-rate is for load, which only -url and -grpc send"},
-		{"-file x -tls", "bench: -tls is for -grpc: a URL tells by itself"},
-		{"-file x -ca y", "bench: -ca is for load, which only -url and -grpc send"},
-		{load + "-ca y", "bench: -ca is for -tls and for an https -url"},
-		{"-grpc x -method a.B/C -rate 1 -max-rate 1 -ca y", "bench: -ca is for -tls and for an https -url"},
-		{"-grpc x -method a.B/C -rate 1 -max-rate 1 -tls -ca /no/such", "bench: -ca: open /no/such: no such file or directory"},
-		{"-url HTTPS://a.example -rate 1 -max-rate 1 -ca size_test.go", "bench: -ca: size_test.go: there is no PEM certificate in it"},
-		{"-grpc x", `bench: -method "" is not of the form pkg.Service/Method`},
-		{"-grpc x -method /a.B/C", `bench: -method "/a.B/C" is not of the form pkg.Service/Method`},
-		{"-url a.example -rate 1 -max-rate 1", `bench: -url "a.example" is not an http or https URL`},
-		{url, "bench: load needs both -rate and -max-rate"},
-		{url + "-rate 5", "bench: load needs both -rate and -max-rate"},
-		{url + "-rate 5 -max-rate 4", "bench: -rate 5 is above -max-rate 4"},
-		{url + "-rate 5 -max-rate NaN", "bench: -max-rate NaN is above 1e+06"},
-		{load + "-duration 11m", "bench: -duration 11m0s is not between 1s and 10m0s"},
-		{url + "-rate 5 -max-rate 2000 -duration 10m", "bench: -max-rate 2000 for -duration 10m0s may be more than 1048576 calls"},
-		{load + "-grace -1s", "bench: -grace -1s is negative"},
-		{load + "-data /no/such", "bench: -data: open /no/such: no such file or directory"},
-		{"now", `bench: unexpected argument "now"`},
-	} {
-		if _, err := parseSizeFlags(strings.Fields(tt.args), io.Discard); err == nil || err.Error() != tt.want {
-			t.Errorf("parseSizeFlags(%s): %v, want %s", tt.args, err, tt.want)
-		}
-	}
-}
-
-func TestParseSizeFlagsHelp(t *testing.T) {
-	var out bytes.Buffer
-	if _, err := parseSizeFlags([]string{"-h"}, &out); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("parseSizeFlags(-h): %v, want flag.ErrHelp", err)
-	}
-	for _, name := range []string{"usage: go run ./bench size", "Exit codes: 0, 1 if", "130 after Ctrl-C", "-max-rate float", "(default 30s)"} {
-		if strings.Count(out.String(), name) != 1 {
-			t.Errorf("usage does not mention %s once:\n%s", name, &out)
-		}
 	}
 }

@@ -39,7 +39,7 @@ func TestSizeTLS(t *testing.T) {
 			code           int
 			stdout, stderr string
 		}{
-			{"", exitFailed, "", "(100 %) failed at 100 a second already, a fourth of the present rate (the first with: "},
+			{"", exitFailed, "", "(100 %) failed at 100 a second already, a fourth of the present rate ("},
 			{"", exitFailed, "", "tls: failed to verify certificate: "},
 			{" -ca " + ca, exitOK, ", 0 failures", ""},
 		} {

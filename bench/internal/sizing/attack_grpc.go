@@ -36,19 +36,28 @@ func GRPC(conn *grpc.ClientConn, method string, message []byte, timeout time.Dur
 			if ctx.Err() != nil {
 				break
 			}
-			places <- struct{}{}
+			select {
+			case places <- struct{}{}:
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
+				break
+			}
 			if time.Since(began) >= length {
 				break // It fell behind: what is left would come too late.
 			}
 			calls.Go(func() {
 				defer func() { <-places }()
-				ctx, cancel := context.WithTimeout(ctx, timeout)
+				callCtx, cancel := context.WithTimeout(ctx, timeout)
 				defer cancel()
 				start := time.Since(began)
-				err := conn.Invoke(ctx, "/"+method, message, &raw{}, grpc.ForceCodecV2(rawCodec{}))
+				err := conn.Invoke(callCtx, "/"+method, message, &raw{}, grpc.ForceCodecV2(rawCodec{}))
 				s := Sample{Start: start, Latency: max(time.Since(began)-start, 1)}
 				if err != nil {
-					s.Failed, s.Error = true, err.Error()
+					if ctx.Err() != nil {
+						return // It may have failed by that.
+					}
+					s.Failed, s.Cause = true, grpcCause(err)
 				}
 				mu.Lock()
 				defer mu.Unlock()

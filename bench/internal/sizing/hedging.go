@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -91,7 +92,7 @@ func (s *Sizing) compareHedging(ctx context.Context, limit int, w *Waiting) (Hed
 		h.None = w.Waited
 	}
 	if !s.Idempotent {
-		h.refuse("a call may not be carried out twice: it is not known to be idempotent")
+		h.refuse("a call may not be carried out twice: " + cmp.Or(s.Doubt, "it is not known to be idempotent"))
 		return h, nil
 	}
 	var setups []setup

@@ -17,7 +17,8 @@ type Latency interface {
 // Input is what is known of a dependency.
 type Input struct {
 	// Kind says what it was read from.
-	Kind    string
+	Kind string
+	// Latency is nil if there were too few answers to tell it from.
 	Latency Latency
 	// Answers and Failed are how many calls it rests on. Both are 0 for percentiles.
 	Answers, Failed int
@@ -27,10 +28,22 @@ type Input struct {
 	// known.
 	Capacity    float64
 	Correlation Correlation
+	// Methods are those of the calls, none if the input has none.
+	Methods Methods
 	// Notes are what a reader must know.
 	Notes []string
 	// Steps are of the load that was sent.
 	Steps []Step
+}
+
+// TableInput makes an input of percentiles. Rate is 0 if it is not known.
+func TableInput(kind string, t *Table, rate float64) *Input {
+	in := &Input{Kind: kind, Latency: t, Rate: rate}
+	if t.last.Quantile < 0.99 {
+		in.note("the percentiles end at %s, so p99 is not known: %v goes on from them as the last two do, and so does what hedging is said to gain",
+			percentile(t.last.Quantile), roundLatency(seconds(t.Quantile(0.99))))
+	}
+	return in
 }
 
 // newInput makes an input of samples. Rate, if it is not 0, counts instead of what their times
@@ -51,12 +64,12 @@ func newInput(kind string, samples []Sample, order Order, rate float64) (*Input,
 	}
 	trace, err := newTrace(answered, order, in.Rate)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w%s", err, inBrackets(causesOf(samples)))
 	}
 	in.Latency = trace
 	in.Correlation = correlate(answered, order, in.Rate)
 	if share := float64(in.Failed) / float64(len(samples)); share > manyFailures {
-		in.note("%.1f %% of the calls failed%s and are left out: if they were the slow ones, the tail is worse than it looks", 100*share, firstWith(firstError(samples)))
+		in.note("%.1f %% of the calls failed%s and are left out: if they were the slow ones, the tail is worse than it looks", 100*share, inBrackets(causesOf(samples)))
 	}
 	if in.Answers < 10*minSamples {
 		in.note("the 99th percentile rests on %d of %d answers", in.Answers/minSamples, in.Answers)
@@ -66,35 +79,17 @@ func newInput(kind string, samples []Sample, order Order, rate float64) (*Input,
 
 // Workers is how many calls the dependency serves at a time at best, 0 if that is not known.
 func (in *Input) Workers() int {
-	if in.Capacity == 0 {
+	if in.Capacity == 0 || in.Latency == nil {
 		return 0
 	}
 	return max(1, int(math.Round(in.Capacity*in.Latency.Mean())))
 }
 
-// SetWorkers says how many there are.
+// SetWorkers says how many there are. The latency must be known.
 func (in *Input) SetWorkers(n int) { in.Capacity = float64(n) / in.Latency.Mean() }
 
 func (in *Input) note(format string, args ...any) {
 	in.Notes = append(in.Notes, fmt.Sprintf(format, args...))
-}
-
-// firstError is that of the first failure of which it is known, or empty.
-func firstError(samples []Sample) string {
-	for _, s := range samples {
-		if s.Error != "" {
-			return s.Error
-		}
-	}
-	return ""
-}
-
-// firstWith tells it, if it is known, after a count of failures.
-func firstWith(err string) string {
-	if err == "" {
-		return ""
-	}
-	return " (the first with: " + err + ")"
 }
 
 func isSorted(samples []Sample) bool {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/format"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +58,9 @@ func (s *Sizing) Go(r *Recommendation) (string, error) {
 		b.WriteString("return hedgedlimit.New(hedgedlimit.Config{Limiter: lim, MaxAttempts: 1})\n}\n")
 	} else {
 		comment(&b, fmt.Sprintf("Hedges are at most %g %% of the calls. Without hedging: %s. With it: %s.", 100*h.Chosen.Ratio, h.None.evidence(), h.Chosen.evidence()))
+		if s.Doubt != "" {
+			comment(&b, "Only for calls that may be carried out twice: "+s.Doubt+".")
+		}
 		fmt.Fprintf(&b, "budget, err := hedgedlimit.NewRatioBudget(hedgedlimit.RatioConfig{Ratio: %v})\n", h.Chosen.Ratio)
 		b.WriteString("if err != nil {\nreturn nil, err\n}\nreturn hedgedlimit.New(hedgedlimit.Config{\nLimiter: lim,\n")
 		comment(&b, fmt.Sprintf("About %v in what was put in, and learnt as it changes.", s.delay(h.Chosen.Quantile)))
@@ -133,10 +137,17 @@ type (
 	}
 )
 
-// ServiceConfig is the gRPC service config, for a method such as pkg.Service/Method, or for all
-// if that is empty. R must be complete. What its numbers do is in ServiceConfigEvidence, since
-// JSON has no comments.
+// placeholder is what stands for the service of a hedgingPolicy if nobody has named it.
+const placeholder = "name.your.Service"
+
+// ServiceConfig is the gRPC service config, for a method such as pkg.Service/Method. If that is
+// empty it is for all, or, with a hedgingPolicy, for a service whose name is to be put in: not all
+// that a client calls may be carried out twice. R must be complete. What its numbers do is in
+// ServiceConfigEvidence, since JSON has no comments.
 func (s *Sizing) ServiceConfig(r *Recommendation, method string) (string, error) {
+	if method == "" && r.Hedging.GRPC != nil {
+		method = placeholder
+	}
 	service, name, _ := strings.Cut(method, "/")
 	m := methodConfig{Name: []methodName{{service, name}}, Timeout: protoDuration(s.Timeout)}
 	c := serviceConfig{}
@@ -149,12 +160,19 @@ func (s *Sizing) ServiceConfig(r *Recommendation, method string) (string, error)
 	return string(text) + "\n", err
 }
 
-// ServiceConfigEvidence says what the numbers of ServiceConfig do, a line each.
-func (s *Sizing) ServiceConfigEvidence(r *Recommendation) []string {
+// ServiceConfigEvidence says what the numbers of ServiceConfig do, a line each, and first what is to
+// be put in if the method is empty.
+func (s *Sizing) ServiceConfigEvidence(r *Recommendation, method string) []string {
 	lines := []string{fmt.Sprintf("timeout %s: how long clients waited in all of the above", protoDuration(s.Timeout))}
 	g := r.Hedging.GRPC
 	if g == nil {
 		return append(lines, "no hedgingPolicy: "+strings.Join(r.Hedging.Reasons, "; "))
+	}
+	if method == "" {
+		lines = slices.Insert(lines, 0, placeholder+" stands for the service to hedge, or with \"method\" for one of its methods: only what may be carried out twice")
+	}
+	if s.Doubt != "" {
+		lines = append(lines, s.Doubt)
 	}
 	none := r.Hedging.None
 	return append(lines,

@@ -117,21 +117,28 @@ func TestServiceConfigParses(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", name, err, text)
 			}
+			wanted := r.Hedging.GRPC != nil
+			unnamed := wanted && method == ""
 			m, ok := c.Method("/shop.Stock/GetStock")
+			if unnamed {
+				m, ok = c.Method("/" + placeholder + "/Any")
+			}
 			_, other := c.Method("/shop.Stock/Other")
-			if !ok || other != (method == "") || m.Timeout != 1500*time.Millisecond {
+			if !ok || other != (method == "" && !wanted) || m.Timeout != 1500*time.Millisecond {
 				t.Errorf("%s, method %q: %+v", name, method, m)
 			}
-			wanted := r.Hedging.GRPC != nil
 			if (m.Hedging != nil) != wanted || (c.Throttling() != nil) != wanted {
 				t.Errorf("%s: %+v", name, m)
 			}
 			if wanted && (m.Hedging.MaxAttempts != 2 || m.Hedging.Delay != 100*time.Millisecond || c.Throttling().TokenRatio != 0.1) {
 				t.Errorf("%s: %+v, %+v", name, m.Hedging, c.Throttling())
 			}
-			evidence := s.ServiceConfigEvidence(r)
+			evidence := s.ServiceConfigEvidence(r, method)
 			if want := map[bool]string{true: "hedgingDelay 0.1s, which is p99", false: "no hedgingPolicy: "}[wanted]; !slices.ContainsFunc(evidence, func(line string) bool { return strings.Contains(line, want) }) {
 				t.Errorf("%s: evidence %q", name, evidence)
+			}
+			if told := strings.Contains(strings.Join(evidence, "\n"), placeholder+" stands for "); told != unnamed {
+				t.Errorf("%s, method %q: evidence %q", name, method, evidence)
 			}
 		}
 	}

@@ -13,10 +13,16 @@ import (
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"github.com/holdfast-go/holdfast/bench/internal/brief"
 )
 
-// maxInput is how many bytes are read at most.
-const maxInput = 1 << 30
+const (
+	// maxInput is how many bytes are read at most.
+	maxInput = 1 << 30
+	// maxError is how long an error may be: those of decoders repeat what they were given.
+	maxError = 300
+)
 
 // Read reads latencies that somebody has recorded, and finds out by itself as what:
 //
@@ -26,10 +32,21 @@ const maxInput = 1 << 30
 //   - the output of k6 run --out json, or what its --summary-export or a handleSummary writes;
 //   - what wrk or wrk2 print with --latency.
 //
-// Rate is the calls a second at which it was recorded, or 0, which leaves it to the recording. An
-// error names the line that makes no sense.
+// Rate is the calls a second at which it was recorded, or 0, which leaves it to the recording. A
+// byte order mark is left out. Where JSON ends in the middle of a line, as when its writer was
+// stopped, the line is left out, and a note says so. An error names the line that makes no sense,
+// and repeats no more than the beginning of it.
 func Read(r io.Reader, rate float64) (*Input, error) {
+	in, err := read(r, rate)
+	if err != nil && len(err.Error()) > maxError {
+		err = errors.New(brief.Shorten(err.Error(), maxError))
+	}
+	return in, err
+}
+
+func read(r io.Reader, rate float64) (*Input, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	switch {
 	case err != nil:
 		return nil, err
@@ -45,6 +62,8 @@ func Read(r io.Reader, rate float64) (*Input, error) {
 		return readJSON(data, first, rate)
 	case isVegetaCSV(first):
 		return readVegeta("vegeta, CSV", "line", vegeta.NewCSVDecoder, data, rate)
+	case vegetaReport.Match(first):
+		return nil, errVegetaReport
 	case bytes.HasPrefix(first, []byte("Running ")) && bytes.Contains(data, []byte("Thread Stats")):
 		return readWrk(data, rate)
 	}
@@ -61,23 +80,48 @@ func firstLine(data []byte) []byte {
 func readJSON(data, first []byte, rate float64) (*Input, error) {
 	var line map[string]json.RawMessage
 	if json.Unmarshal(first, &line) == nil {
+		read := readVegetaJSON
 		switch {
 		case line["latency"] != nil && line["timestamp"] != nil:
-			return readVegetaJSON(data, rate)
 		case line["type"] != nil && line["metric"] != nil:
-			return readK6(data, rate)
+			read = readK6
+		default:
+			read = nil
+		}
+		if read != nil {
+			whole, broken := wholeLines(data)
+			in, err := read(whole, rate)
+			if err == nil && broken {
+				in.note("the last line ends in the middle, and is left out: was the writer stopped?")
+			}
+			return in, err
 		}
 	}
 	var whole struct {
-		Metrics map[string]json.RawMessage `json:"metrics"`
+		Metrics   map[string]json.RawMessage `json:"metrics"`
+		Latencies json.RawMessage            `json:"latencies"`
 	}
 	if err := json.Unmarshal(data, &whole); err != nil {
 		return nil, atLine(data, err)
+	}
+	if whole.Latencies != nil {
+		return nil, errVegetaReport
 	}
 	if whole.Metrics == nil {
 		return nil, errors.New("line 1: the JSON is neither of vegeta attack, nor of k6 run --out json, nor a summary of k6")
 	}
 	return readK6Summary(whole.Metrics, rate)
+}
+
+// wholeLines leaves out a last line of JSON that breaks off, and tells whether it did: what has an
+// end of a line does not.
+func wholeLines(data []byte) (whole []byte, broken bool) {
+	data = bytes.TrimRight(data, " \t")
+	end := bytes.LastIndexByte(data, '\n') + 1
+	if end == len(data) || json.Valid(data[end:]) {
+		return data, false
+	}
+	return data[:end], true
 }
 
 // atLine adds the line to an error of json.
@@ -134,7 +178,7 @@ func latencyOf(text string) (time.Duration, error) {
 	if err != nil {
 		ms, numberErr := strconv.ParseFloat(text, 64)
 		if numberErr != nil {
-			return 0, fmt.Errorf("%q is neither a duration such as 12ms nor a number of milliseconds", text)
+			return 0, fmt.Errorf("%s is neither a duration such as 12ms nor a number of milliseconds", brief.Quote(text))
 		}
 		if d, err = milliseconds(ms); err != nil {
 			return 0, err

@@ -8,15 +8,23 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/holdfast-go/holdfast/bench/internal/brief"
 )
 
+// k6GRPC is the latency of gRPC.
+const k6GRPC = "grpc_req_duration"
+
 // k6Metrics are the latencies that k6 knows, the first that is there counts.
-var k6Metrics = []string{"http_req_duration", "grpc_req_duration"}
+var k6Metrics = []string{"http_req_duration", k6GRPC}
 
 // readK6 reads the lines of k6 run --out json.
 func readK6(data []byte, rate float64) (*Input, error) {
 	var samples []Sample
 	var first time.Time
+	var methods Methods
 	err := eachLine(data, func(line []byte) error {
 		var point struct {
 			Type, Metric string
@@ -48,7 +56,15 @@ func readK6(data []byte, rate float64) (*Input, error) {
 		if first.IsZero() {
 			first = began
 		}
-		samples = append(samples, Sample{Start: began.Sub(first), Latency: d, Failed: k6Failed(point.Data.Tags)})
+		samples = append(samples, Sample{Start: began.Sub(first), Latency: d, Failed: k6Failed(point.Metric, point.Data.Tags)})
+		if s := &samples[len(samples)-1]; s.Failed {
+			s.Cause = k6Cause(point.Metric, point.Data.Tags)
+		}
+		if method := point.Data.Tags["method"]; method != "" && point.Metric == k6GRPC {
+			methods.addOther(method)
+		} else {
+			methods.add(method)
+		}
 		return nil
 	})
 	if err != nil {
@@ -57,17 +73,41 @@ func readK6(data []byte, rate float64) (*Input, error) {
 	if len(samples) == 0 {
 		return nil, fmt.Errorf("k6 wrote no point of %s", strings.Join(k6Metrics, " or "))
 	}
-	return newInput("k6, JSON lines", samples, Timed, rate)
+	in, err := newInput("k6, JSON lines", samples, Timed, rate)
+	if err != nil {
+		return nil, err
+	}
+	in.Methods = methods
+	return in, nil
 }
 
 // k6Failed tells by the tags whether a call failed: what k6 expected, if it says, or else the
-// status.
-func k6Failed(tags map[string]string) bool {
+// status, which of gRPC is a number too.
+func k6Failed(metric string, tags map[string]string) bool {
 	if expected, ok := tags["expected_response"]; ok {
 		return expected == "false"
 	}
 	status, err := strconv.Atoi(tags["status"])
+	if metric == k6GRPC {
+		return err == nil && status != 0
+	}
 	return err == nil && (status >= 400 || tags["error_code"] != "")
+}
+
+// k6Cause is why a call failed, by the tags.
+func k6Cause(metric string, tags map[string]string) string {
+	status, err := strconv.Atoi(tags["status"])
+	switch {
+	case metric == k6GRPC && err == nil:
+		return codes.Code(max(status, 0)).String()
+	case err == nil && status >= 400:
+		return httpCause(status, "")
+	case tags["error"] != "":
+		return textCause(tags["error"])
+	case tags["error_code"] != "":
+		return "error code " + brief.Shorten(tags["error_code"], brief.Most)
+	}
+	return ""
 }
 
 // readK6Summary reads the percentiles of a summary, in which metrics have their values inside,
@@ -87,7 +127,7 @@ func readK6Summary(metrics map[string]json.RawMessage, rate float64) (*Input, er
 			q := 0.5
 			if inner, ok := strings.CutPrefix(key, "p("); ok {
 				if q, err = strconv.ParseFloat(strings.TrimSuffix(inner, ")"), 64); err != nil {
-					return nil, fmt.Errorf("metric %s: %q is no percentile", name, key)
+					return nil, fmt.Errorf("metric %s: %s is no percentile", name, brief.Quote(key))
 				}
 				q /= 100
 			} else if key != "med" {
@@ -98,7 +138,7 @@ func readK6Summary(metrics map[string]json.RawMessage, rate float64) (*Input, er
 			}
 			d, err := milliseconds(ms)
 			if err != nil {
-				return nil, fmt.Errorf("metric %s: %s: %w", name, key, err)
+				return nil, fmt.Errorf("metric %s: %s: %w", name, brief.Shorten(key, brief.Most), err)
 			}
 			points = append(points, Point{q, d})
 		}
@@ -106,14 +146,14 @@ func readK6Summary(metrics map[string]json.RawMessage, rate float64) (*Input, er
 		if err != nil {
 			return nil, fmt.Errorf("metric %s: %w", name, err)
 		}
-		in := &Input{Kind: "k6, summary", Latency: t, Rate: rate}
+		in := TableInput("k6, summary", t, rate)
 		if in.Rate == 0 {
 			if requests, err := k6Values(metrics["http_reqs"]); err == nil {
 				in.Rate = requests["rate"]
 			}
 		}
 		if t.last.Quantile < 0.99 {
-			in.note("the summary ends at %s: k6 run --summary-trend-stats 'med,p(90),p(95),p(99),p(99.9)' tells of the tail", percentile(t.last.Quantile))
+			in.note("k6 run --summary-trend-stats 'med,p(90),p(95),p(99),p(99.9)' tells of the tail")
 		}
 		return in, nil
 	}

@@ -124,7 +124,7 @@ func TestReadNotes(t *testing.T) {
 		{sorted.String(), "the 99th percentile rests on 2 of 200 answers"},
 		{k6Lines(), "10.0 % of the calls failed and are left out"},
 		{wrkText, "wrk waits for an answer"},
-		{`{"metrics":{"http_req_duration":{"med":20,"p(95)":40}}}`, "the summary ends at p95"},
+		{`{"metrics":{"http_req_duration":{"med":20,"p(95)":40}}}`, "the percentiles end at p95, so p99 is not known: "},
 	} {
 		in, err := Read(strings.NewReader(tt.text), 0)
 		if err != nil || !strings.Contains(strings.Join(in.Notes, "\n"), tt.want) {
@@ -136,19 +136,116 @@ func TestReadNotes(t *testing.T) {
 // A call failed if k6 did not expect its answer; where it does not say, if the status is one of an
 // error, or there was none.
 func TestK6Failed(t *testing.T) {
+	const overHTTP = "http_req_duration"
 	for _, tt := range []struct {
-		tags map[string]string
-		want bool
+		metric string
+		tags   map[string]string
+		want   bool
 	}{
-		{nil, false},
-		{map[string]string{"status": "200"}, false},
-		{map[string]string{"status": "503"}, true},
-		{map[string]string{"status": "0", "error_code": "1050"}, true},
-		{map[string]string{"status": "404", "expected_response": "true"}, false},
-		{map[string]string{"status": "200", "expected_response": "false"}, true},
+		{overHTTP, nil, false},
+		{overHTTP, map[string]string{"status": "200"}, false},
+		{overHTTP, map[string]string{"status": "503"}, true},
+		{overHTTP, map[string]string{"status": "0", "error_code": "1050"}, true},
+		{overHTTP, map[string]string{"status": "404", "expected_response": "true"}, false},
+		{overHTTP, map[string]string{"status": "200", "expected_response": "false"}, true},
+		{k6GRPC, map[string]string{"status": "0"}, false},
+		{k6GRPC, map[string]string{"status": "14"}, true},
 	} {
-		if got := k6Failed(tt.tags); got != tt.want {
-			t.Errorf("%v: failed %t", tt.tags, got)
+		if got := k6Failed(tt.metric, tt.tags); got != tt.want {
+			t.Errorf("%s, %v: failed %t", tt.metric, tt.tags, got)
+		}
+	}
+}
+
+// Whether the calls may be carried out twice is read where it is said, and the first method that may
+// not is named.
+func TestReadMethods(t *testing.T) {
+	post := func(text string) string { return strings.Replace(text, `"GET"`, `"POST"`, 1) }
+	vegetaJSON := hits(t, vegeta.NewJSONEncoder)
+	tagged := strings.ReplaceAll(k6Lines(), `"status":"200"`, `"status":"200","method":"GET"`)
+	rpc := strings.NewReplacer("http_req_duration", k6GRPC, `"method":"GET"`, `"method":"GetStock"`).Replace(tagged)
+	for _, tt := range []struct {
+		name, text string
+		want       Methods
+		idempotent bool
+		doubt      bool
+	}{
+		{"gob", hits(t, vegeta.NewEncoder), Methods{Safe: 200}, true, false},
+		{"JSON", vegetaJSON, Methods{Safe: 200}, true, false},
+		{"CSV", hits(t, vegeta.NewCSVEncoder), Methods{Safe: 200}, true, false},
+		{"a POST", post(vegetaJSON), Methods{Safe: 199, Unsafe: 1, Other: "POST"}, false, true},
+		{"none", strings.ReplaceAll(vegetaJSON, `"GET"`, `""`), Methods{Unsaid: 200}, true, true},
+		{"k6", tagged, Methods{Safe: 200}, true, false},
+		{"k6, a POST", post(tagged), Methods{Safe: 199, Unsafe: 1, Other: "POST"}, false, true},
+		{"k6 without the tag", k6Lines(), Methods{Unsaid: 200}, true, true},
+		{"k6, gRPC", rpc, Methods{Unsafe: 200, Other: "GetStock"}, false, true},
+		{"wrk", wrkText, Methods{}, true, true},
+	} {
+		in, err := Read(strings.NewReader(tt.text), 0)
+		if err != nil || in.Methods != tt.want {
+			t.Errorf("%s: %+v, %v, want %+v", tt.name, in, err, tt.want)
+			continue
+		}
+		idempotent, doubt := in.Methods.Idempotent()
+		if idempotent != tt.idempotent || (doubt != "") != tt.doubt || !strings.Contains(doubt, tt.want.Other) {
+			t.Errorf("%s: %t, %q", tt.name, idempotent, doubt)
+		}
+	}
+}
+
+// A byte order mark is left out, and so is a last line that breaks off, as k6 and vegeta leave it if
+// they are stopped: then a note says so.
+func TestReadOddEnds(t *testing.T) {
+	vegetaJSON := hits(t, vegeta.NewJSONEncoder)
+	for _, tt := range []struct {
+		name, text string
+		answers    int
+		note       bool
+	}{
+		{"BOM, lines", "\ufeff" + strings.Repeat("1\n2\n", 100), 200, false},
+		{"BOM, JSON", "\ufeff" + vegetaJSON, 180, false},
+		{"k6, half a line", k6Lines()[:len(k6Lines())-30], 179, true},
+		{"vegeta, half a line", vegetaJSON[:len(vegetaJSON)-30], 179, true},
+		{"k6, a line without its end", strings.TrimSpace(k6Lines()), 180, false},
+		{"k6, spaces at the end", k6Lines() + "  ", 180, false},
+	} {
+		in, err := Read(strings.NewReader(tt.text), 0)
+		if err != nil || in.Answers != tt.answers || strings.Contains(strings.Join(in.Notes, ""), "the last line ends in the middle") != tt.note {
+			t.Errorf("%s: %+v, %v", tt.name, in, err)
+		}
+	}
+}
+
+// Why calls failed is read as well: by the status of HTTP and of gRPC, and by the error.
+func TestReadCauses(t *testing.T) {
+	rpc := strings.NewReplacer("http_req_duration", k6GRPC, `"expected_response":"false","status":"200"`, `"status":"14"`, `"expected_response":"true","status":"200"`, `"status":"0"`).Replace(k6Lines())
+	for _, tt := range []struct{ text, want string }{
+		{hits(t, vegeta.NewEncoder), "10.0 % of the calls failed (10 × 503 Service Unavailable, 10 × unexpected EOF)"},
+		{rpc, "10.0 % of the calls failed (20 × Unavailable)"},
+		{strings.ReplaceAll(k6Lines(), `"false","status":"200"`, `"false","status":"500"`), "10.0 % of the calls failed (20 × 500 Internal Server Error)"},
+		{strings.ReplaceAll(k6Lines(), `"false","status":"200"`, `"false","status":"0","error":"dial: connection refused","error_code":"1212"`), "10.0 % of the calls failed (20 × connection refused)"},
+		{strings.ReplaceAll(k6Lines(), `"false","status":"200"`, `"false","status":"0","error_code":"1000"`), "10.0 % of the calls failed (20 × error code 1000)"},
+	} {
+		in, err := Read(strings.NewReader(tt.text), 0)
+		if err != nil || !strings.Contains(strings.Join(in.Notes, "\n"), tt.want) {
+			t.Errorf("%+v, %v, want %q", in, err, tt.want)
+		}
+	}
+}
+
+// However long what makes no sense is, its error is not.
+func TestReadErrorsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for _, text := range []string{
+		long,
+		strings.ReplaceAll(hits(t, vegeta.NewCSVEncoder), ",200,", ","+long+","),
+		strings.Replace(hits(t, vegeta.NewJSONEncoder), `"timestamp":"`, `"timestamp":"`+long, 1),
+		strings.Replace(k6Lines(), `"data":{"time":"`, `"data":{"time":"`+long, 2),
+		`{"metrics":{"http_req_duration":{"med":20,"p(` + long + `)":40}}}`,
+		`{"metrics":{"http_req_duration":{"med":20,"p(90)":-1,"x` + long + `":40}}}`,
+	} {
+		if _, err := Read(strings.NewReader(text), 0); err == nil || len(err.Error()) > maxError+3 {
+			t.Errorf("%.20q: %d characters: %.100v", text, len(fmt.Sprint(err)), err)
 		}
 	}
 }
@@ -168,11 +265,15 @@ func TestReadErrors(t *testing.T) {
 		{"no latency", "12ms\n\nfast\n", `line 3: "fast" is neither a duration such as 12ms nor a number of milliseconds`},
 		{"negative", "1\n-2\n", "line 2: -2ms is not above 0 and at most 1h0m0s"},
 		{"not a number", "NaN\n", "line 1: NaN ms is not above 0 and at most 1h0m0s"},
-		{"too few", "1\n2\n", "2 answers are too few to tell a 99th percentile from: 100 are needed"},
+		{"too few", "1\n2\n", "too few answers to tell a 99th percentile from: 2, and 100 are needed"},
 		{"vegeta CSV", badCSV, "line 5: "},
 		{"vegeta negative", negativeCSV, "line 5: -1ns is not above 0"},
 		{"half a gob", hits(t, vegeta.NewEncoder)[:5000], "result "},
 		{"vegeta JSON", badJSON, "line 3: "},
+		{"a report of vegeta", "Requests      [total, rate, throughput]  9, 1.1, 1.1\n", "line 1: this is a report of vegeta: use the .bin of vegeta attack"},
+		{"a histogram of vegeta", "Bucket         #  %       Histogram\n", "line 1: this is a report of vegeta: "},
+		{"HDR percentiles of vegeta", "Value(ms)  Percentile  TotalCount  1/(1-Percentile)\n", "line 1: this is a report of vegeta: "},
+		{"a JSON report of vegeta", `{"latencies":{"50th":1}}`, "line 1: this is a report of vegeta: "},
 		{"other JSON", `{"a": 1}`, "line 1: the JSON is neither of vegeta attack"},
 		{"broken JSON", "{\n\"metrics\": {\n]}", "line 3: invalid character"},
 		{"k6 without a value", `{"type":"Point","metric":"http_req_duration","data":{"time":"2026-01-01T00:00:00Z"}}`, "line 1: a point without a value"},

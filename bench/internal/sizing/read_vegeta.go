@@ -5,11 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
+
+// vegetaReport is how the reports of vegeta begin: as text, hist and hdrplot.
+var vegetaReport = regexp.MustCompile(`^(Requests\s+\[total, |Bucket\s+#|Value\(ms\)\s+Percentile)`)
+
+var errVegetaReport = errors.New("line 1: this is a report of vegeta: use the .bin of vegeta attack, from which it was made")
 
 func isVegetaGob(data []byte) bool {
 	return vegeta.NewDecoder(bytes.NewReader(data)).Decode(&vegeta.Result{}) == nil
@@ -23,6 +29,7 @@ func isVegetaCSV(line []byte) bool {
 type vegetaResults struct {
 	samples []Sample
 	first   time.Time
+	methods Methods
 }
 
 // add adds a result, or returns what makes no sense about it.
@@ -34,7 +41,18 @@ func (v *vegetaResults) add(r *vegeta.Result) error {
 		v.first = r.Timestamp
 	}
 	v.samples = append(v.samples, sampleOf(r, v.first))
+	v.methods.add(r.Method)
 	return nil
+}
+
+// input makes an input of them.
+func (v *vegetaResults) input(kind string, rate float64) (*Input, error) {
+	in, err := newInput(kind, v.samples, Timed, rate)
+	if err != nil {
+		return nil, err
+	}
+	in.Methods = v.methods
+	return in, nil
 }
 
 // readVegetaJSON reads what vegeta encode --to json has written. Line by line, since the decoder
@@ -51,7 +69,7 @@ func readVegetaJSON(data []byte, rate float64) (*Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newInput("vegeta, JSON", v.samples, Timed, rate)
+	return v.input("vegeta, JSON", rate)
 }
 
 // readVegeta reads what vegeta attack, or encode --to csv, has written: a unit of it, of which
@@ -63,7 +81,7 @@ func readVegeta(kind, unit string, decoder vegeta.DecoderFactory, data []byte, r
 		var r vegeta.Result
 		err := decode.Decode(&r)
 		if errors.Is(err, io.EOF) {
-			return newInput(kind, v.samples, Timed, rate)
+			return v.input(kind, rate)
 		}
 		if err == nil {
 			err = v.add(&r)
@@ -77,5 +95,9 @@ func readVegeta(kind, unit string, decoder vegeta.DecoderFactory, data []byte, r
 // sampleOf is a call of vegeta, since an instant. Those to whom the other side answered that it
 // could not are failures, as they are to vegeta.
 func sampleOf(r *vegeta.Result, since time.Time) Sample {
-	return Sample{Start: r.Timestamp.Sub(since), Latency: r.Latency, Failed: r.Error != "" || r.Code < 200 || r.Code >= 400, Error: r.Error}
+	s := Sample{Start: r.Timestamp.Sub(since), Latency: r.Latency, Failed: r.Error != "" || r.Code < 200 || r.Code >= 400}
+	if s.Failed {
+		s.Cause = httpCause(int(r.Code), r.Error)
+	}
+	return s
 }

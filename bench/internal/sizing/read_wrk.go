@@ -61,7 +61,7 @@ func readWrk(data []byte, rate float64) (*Input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wrk: %w", err)
 	}
-	in := &Input{Kind: "wrk", Latency: t, Rate: rate}
+	in := TableInput("wrk", t, rate)
 	in.note("wrk waits for an answer before it sends the next call, so it calls less just when answers are slow: the tail is worse than it says")
 	return in, nil
 }

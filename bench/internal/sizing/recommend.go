@@ -38,6 +38,9 @@ func (s *Sizing) Recommend(ctx context.Context) (*Recommendation, error) {
 	if err != nil {
 		return r, err
 	}
+	if hedging.Recommended && s.Doubt != "" {
+		hedging.Reasons = append(hedging.Reasons, s.Doubt)
+	}
 	r.Hedging = &hedging
 	policies := []hedgearena.Policy{unhedged()}
 	if c := hedging.Chosen; c != nil {

@@ -37,8 +37,10 @@ type Sizing struct {
 	Rate float64
 	// Timeout is how long a client waits.
 	Timeout time.Duration
-	// Idempotent tells that a call may be carried out twice.
+	// Idempotent tells that a call may be carried out twice. Doubt, if it is not empty, is why not,
+	// or why it is only taken to be so.
 	Idempotent bool
+	Doubt      string
 	// Calls is about how many a simulation judges.
 	Calls int
 	Seeds []uint64

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/brief"
 )
 
 const (
@@ -46,8 +48,8 @@ type Step struct {
 	Seconds float64 `json:"seconds"`
 	Calls   int     `json:"calls"`
 	Failed  int     `json:"failed"`
-	// FirstError is that of the first call that failed, empty if none did or it is not known.
-	FirstError string `json:"first_error"`
+	// Causes are those of the failures, the commonest first.
+	Causes []Cause `json:"causes"`
 	// Answered is the good answers a second, once queues had filled, and until the first call
 	// timed out: then work begins that nobody waits for.
 	Answered float64 `json:"answered"`
@@ -80,8 +82,22 @@ func (p Plan) lengths(rates []float64) []time.Duration {
 	return lengths
 }
 
+// Check tells whether the load is enough to learn from: even all of its calls may be too few.
+func (p Plan) Check() error {
+	calls := 0.0
+	rates := p.rates()
+	for i, d := range p.lengths(rates) {
+		calls += rates[i] * d.Seconds()
+	}
+	if calls < minSamples {
+		return fmt.Errorf("about %s, of which %d at least must be answered", brief.Count(int(calls), "call"), minSamples)
+	}
+	return nil
+}
+
 // Sweep sends more and more load until the dependency no longer keeps up, and tells of each step
-// that is over. On an error the input, if it is not nil, is what was seen before.
+// that is over. On an error the input, if it is not nil, is what was seen in the steps that were
+// over; its latency is nil if they tell none.
 func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(Step)) (*Input, error) {
 	var steps []Step
 	var failure error
@@ -98,9 +114,6 @@ func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(St
 		}
 		sortByStart(samples)
 		s := newStep(rate, lengths[i], p.Timeout, failing, samples)
-		if len(steps) == 0 && s.P50 > 0 && lengths[i].Seconds() < 8*s.P50/1000 {
-			return nil, fmt.Errorf("%v is too short for calls that take %.0f ms", p.Length, s.P50)
-		}
 		// So that the steps follow each other.
 		for k := range samples {
 			samples[k].Start += offset
@@ -108,9 +121,12 @@ func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(St
 		offset += lengths[i]
 		steps = append(steps, s)
 		told(s)
+		if len(steps) == 1 && s.P50 > 0 && lengths[i].Seconds() < 8*s.P50/1000 {
+			return stepsOnly(kind, steps), fmt.Errorf("%v is too short for calls that take %.0f ms", p.Length, s.P50)
+		}
 		if len(steps) == 1 && (!s.keptUp || s.fails()) {
 			// Nothing is known of it without a queue, or as it is when it works.
-			return nil, s.hopeless()
+			return stepsOnly(kind, steps), s.hopeless()
 		}
 		if s.keptUp {
 			calls, failed = calls+s.Calls, failed+s.Failed
@@ -121,14 +137,31 @@ func Sweep(ctx context.Context, kind string, p Plan, attack Attack, told func(St
 		break
 	}
 	in, err := fromSteps(kind, steps, capacity)
-	if last := len(steps) - 1; in != nil && capacity > 0 && float64(steps[last].Failed) > (failing+manyFailures)*float64(steps[last].Calls) {
-		s := &steps[last]
-		in.note("%d of %d calls at %.4g a second failed%s: that is taken for want of capacity", s.Failed, s.Calls, s.Rate, firstWith(s.FirstError))
+	if err != nil || in == nil {
+		return in, errors.Join(failure, err)
 	}
-	if in != nil && capacity == 0 && failure == nil {
+	if last := len(steps) - 1; capacity > 0 && float64(steps[last].Failed) > (failing+manyFailures)*float64(steps[last].Calls) {
+		s := &steps[last]
+		in.note("%d of %d calls at %.4g a second failed%s: that is taken for want of capacity", s.Failed, s.Calls, s.Rate, inBrackets(s.Causes))
+	}
+	switch {
+	case capacity > 0 || failure != nil:
+	case failing > manyFailures:
+		in.note("at any rate up to %.4g calls a second about as many failed, %.1f %% of all: its capacity for the others is not known, and a higher -max-rate finds it; mend the failures first", p.MaxRate, 100*failing)
+	default:
 		in.note("it kept up with %.4g calls a second, so its capacity is not known: a higher -max-rate finds it", p.MaxRate)
 	}
-	return in, errors.Join(failure, err)
+	return in, failure
+}
+
+// stepsOnly is an input of which only the steps are known.
+func stepsOnly(kind string, steps []Step) *Input {
+	in := &Input{Kind: kind, Steps: steps}
+	for _, s := range steps {
+		in.Answers += s.Calls - s.Failed
+		in.Failed += s.Failed
+	}
+	return in
 }
 
 // fails tells whether more calls failed than may go without an answer, beyond what chance does.
@@ -141,7 +174,7 @@ func (s *Step) fails() bool {
 func (s *Step) hopeless() error {
 	if float64(s.Failed) > (1-mustAnswer)*float64(s.Calls) {
 		return fmt.Errorf("%d of %d calls (%.0f %%) failed at %.4g a second already, a fourth of the present rate%s",
-			s.Failed, s.Calls, 100*float64(s.Failed)/float64(s.Calls), s.Rate, firstWith(s.FirstError))
+			s.Failed, s.Calls, 100*float64(s.Failed)/float64(s.Calls), s.Rate, inBrackets(s.Causes))
 	}
 	return fmt.Errorf("it did not keep up with %.4g calls a second, a fourth of the present rate: %.4g were answered", s.Rate, s.Answered)
 }
@@ -149,7 +182,7 @@ func (s *Step) hopeless() error {
 // newStep works out what came of a step, in order of time, of which the share failing is no want
 // of capacity: it failed at lower rates as well.
 func newStep(rate float64, length, timeout time.Duration, failing float64, samples []Sample) Step {
-	s := Step{Rate: rate, Seconds: length.Seconds(), Calls: len(samples), FirstError: firstError(samples), samples: samples}
+	s := Step{Rate: rate, Seconds: length.Seconds(), Calls: len(samples), Causes: causesOf(samples), samples: samples}
 	until := length
 	for _, x := range samples {
 		if x.Failed && x.Latency >= timeout {
@@ -182,7 +215,7 @@ func newStep(rate float64, length, timeout time.Duration, failing float64, sampl
 }
 
 // fromSteps makes an input of the steps that had no queue, and of others if those have too few
-// calls.
+// calls. Without a step it is nil, and on an error only the steps are known.
 func fromSteps(kind string, steps []Step, capacity float64) (*Input, error) {
 	if len(steps) == 0 {
 		return nil, nil
@@ -201,7 +234,7 @@ func fromSteps(kind string, steps []Step, capacity float64) (*Input, error) {
 	}
 	in, err := newInput(kind, samples, Timed, float64(calls)/length)
 	if err != nil {
-		return nil, err
+		return stepsOnly(kind, steps), err
 	}
 	in.Capacity, in.Steps = capacity, steps
 	if queued {

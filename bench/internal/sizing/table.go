@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/brief"
 )
 
 const (
@@ -29,10 +31,10 @@ type Point struct {
 // the quantile of the normal distribution, so two points make a log-normal latency, and more of
 // them stretches of log-normal ones. It grows from point to point. Before the first point
 // and beyond the last the nearest stretch goes on, to the 99.99th percentile if the last point
-// is not further: nothing is slower than that.
+// is not further, and to an hour at most: nothing is slower than that.
 type Table struct {
 	z, ln []float64 // of the points
-	end   float64   // z beyond which nothing grows
+	end   float64   // z beyond which nothing grows: where the latency is maxLatency at most
 	mean  float64
 	last  Point
 }
@@ -54,7 +56,7 @@ func NewTable(points []Point) (*Table, error) {
 	for i, p := range points {
 		switch {
 		case !(p.Quantile > 0 && p.Quantile < 1):
-			return nil, fmt.Errorf("%s is not between p0 and p100", p)
+			return nil, fmt.Errorf("%s is not above p0 and below p100", p)
 		case p.Latency <= 0 || p.Latency > maxLatency:
 			return nil, fmt.Errorf("%s is not above 0 and at most %v", p, maxLatency)
 		case i > 0 && p.Quantile == points[i-1].Quantile:
@@ -73,6 +75,11 @@ func NewTable(points []Point) (*Table, error) {
 	}
 	t.last = points[len(points)-1]
 	t.end = max(normal(furthest), t.z[len(t.z)-1])
+	// Nor does it go further than a latency may be.
+	n := len(t.z)
+	if slope := (t.ln[n-1] - t.ln[n-2]) / (t.z[n-1] - t.z[n-2]); slope > 0 {
+		t.end = min(t.end, max(t.z[n-1], t.z[n-1]+(math.Log(maxLatency.Seconds())-t.ln[n-1])/slope))
+	}
 	t.mean = meanOf(t.Quantile)
 	return t, nil
 }
@@ -86,7 +93,7 @@ func ParseTable(text string) (*Table, error) {
 		q, err := strconv.ParseFloat(share, 64)
 		d, derr := time.ParseDuration(value)
 		if !ok || !isP || err != nil || derr != nil {
-			return nil, fmt.Errorf("%q is not a percentile such as p99=900ms", field)
+			return nil, fmt.Errorf("%s is not a percentile such as p99=900ms", brief.Quote(field))
 		}
 		points = append(points, Point{Quantile: q / 100, Latency: d})
 	}
@@ -115,7 +122,7 @@ func (t *Table) Tail() string {
 		return fmt.Sprintf("nothing is slower than %s", t.last)
 	}
 	return fmt.Sprintf("beyond %s the slope of the last stretch goes on to %s, and nothing is slower",
-		percentile(t.last.Quantile), Point{furthest, seconds(t.Quantile(furthest))})
+		percentile(t.last.Quantile), Point{(1 + math.Erf(t.end/math.Sqrt2)) / 2, seconds(t.Quantile(furthest))})
 }
 
 // String is as ParseTable reads it.

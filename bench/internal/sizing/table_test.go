@@ -77,21 +77,46 @@ func TestTableSaysWhatItsTailIs(t *testing.T) {
 	}
 }
 
+// Beyond the last point nothing grows to more than a point may be, and where p99 is beyond it, a
+// note says so.
+func TestTableDoesNotInventHours(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		most float64 // of all, in seconds
+		tail string
+		note string
+	}{
+		{"p50=1ms p75=10m", 3600, "beyond p75 the slope of the last stretch goes on to p77.", "the percentiles end at p75, so p99 is not known: 1h0m0s goes on"},
+		{"p50=1ms p95=1h", 3600, "beyond p95 the slope of the last stretch goes on to p95=1h0m0s", "the percentiles end at p95, so p99 is not known: 1h0m0s goes on"},
+		{"p50=10ms p95=10ms", 0.01, "p99.99=10ms", "p99 is not known: 10ms goes on"},
+		{"p50=40ms p99=900ms", 9.3, "p99.99=", ""},
+	} {
+		x := mustTable(t, tt.text)
+		if most := x.Quantile(1); most > tt.most*(1+1e-9) || x.Mean() > tt.most || !strings.Contains(x.Tail(), tt.tail) {
+			t.Errorf("%s: at most %v s, mean %v s, %s", tt.text, most, x.Mean(), x.Tail())
+		}
+		if notes := TableInput("table", x, 0).Notes; (len(notes) > 0) != (tt.note != "") || !strings.Contains(strings.Join(notes, ""), tt.note) {
+			t.Errorf("%s: notes %q", tt.text, notes)
+		}
+	}
+}
+
 // Each error names the entry.
 func TestParseTableErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                 "a table has at least two percentiles",
-		"p50=1ms":          "a table has at least two percentiles",
-		"p50=1ms 99=2ms":   `"99=2ms" is not a percentile such as p99=900ms`,
-		"p50=1ms p99":      `"p99" is not a percentile such as p99=900ms`,
-		"p50=1ms p99=2":    `"p99=2" is not a percentile such as p99=900ms`,
-		"p50=1ms pNaN=2ms": "pNaN=2ms is not between p0 and p100",
-		"p50=1ms p100=2ms": "p100=2ms is not between p0 and p100",
-		"p50=0s p99=2ms":   "p50=0s is not above 0 and at most 1h0m0s",
-		"p50=1ms p99=2h":   "p99=2h0m0s is not above 0 and at most 1h0m0s",
-		"p50=1ms p50=2ms":  "p50 is given twice",
-		"p99=1ms p50=2ms":  "p99=1ms is less than p50=2ms",
-		"p90=1ms p99=2ms":  "the lowest percentile is p90: the median or a lower one is needed",
+		"":                                     "a table has at least two percentiles",
+		"p50=1ms":                              "a table has at least two percentiles",
+		"p50=1ms 99=2ms":                       `"99=2ms" is not a percentile such as p99=900ms`,
+		"p50=1ms p99":                          `"p99" is not a percentile such as p99=900ms`,
+		"p50=1ms p99=2":                        `"p99=2" is not a percentile such as p99=900ms`,
+		"p50=1ms p" + strings.Repeat("9", 100): `"p` + strings.Repeat("9", 79) + `"… is not a percentile such as p99=900ms`,
+		"p50=1ms pNaN=2ms":                     "pNaN=2ms is not above p0 and below p100",
+		"p50=1ms p100=2ms":                     "p100=2ms is not above p0 and below p100",
+		"p50=0s p99=2ms":                       "p50=0s is not above 0 and at most 1h0m0s",
+		"p50=1ms p99=2h":                       "p99=2h0m0s is not above 0 and at most 1h0m0s",
+		"p50=1ms p50=2ms":                      "p50 is given twice",
+		"p99=1ms p50=2ms":                      "p99=1ms is less than p50=2ms",
+		"p90=1ms p99=2ms":                      "the lowest percentile is p90: the median or a lower one is needed",
 	} {
 		if _, err := ParseTable(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -20,10 +20,10 @@ type Sample struct {
 	// Start is since some instant, if it is known.
 	Start   time.Duration
 	Latency time.Duration
-	// Failed calls say nothing of the latency. Error is what went wrong, empty if that is not
-	// known.
+	// Failed calls say nothing of the latency. Cause is what went wrong in a few words, empty if
+	// that is not known.
 	Failed bool
-	Error  string
+	Cause  string
 }
 
 // Order is what is known of when samples were taken.
@@ -60,7 +60,7 @@ func newTrace(samples []Sample, order Order, rate float64) (*Trace, error) {
 		sum += x
 	}
 	if len(t.latency) < minSamples {
-		return nil, fmt.Errorf("%d answers are too few to tell a 99th percentile from: %d are needed", len(t.latency), minSamples)
+		return nil, fmt.Errorf("too few answers to tell a 99th percentile from: %d, and %d are needed", len(t.latency), minSamples)
 	}
 	t.mean = sum / float64(len(t.latency))
 	t.sorted = slices.Sorted(slices.Values(t.latency))

@@ -151,7 +151,7 @@ func TestTraceKeepsWhatIsClose(t *testing.T) {
 		t.Errorf("without an order the quantiles are %v and %v", a, b)
 	}
 	near(t, "mean", x.Mean(), 0.5005, 1e-9)
-	if _, err := newTrace(samples[:99], Ordered, 0); err == nil || err.Error() != "99 answers are too few to tell a 99th percentile from: 100 are needed" {
+	if _, err := newTrace(samples[:99], Ordered, 0); err == nil || err.Error() != "too few answers to tell a 99th percentile from: 99, and 100 are needed" {
 		t.Errorf("99 answers: %v", err)
 	}
 }
