@@ -26,9 +26,9 @@ type underWay struct {
 	mu sync.Mutex
 	// Guarded by mu.
 
-	inFlight func() int // of the limiter; nil before there is one, when no permit can be out
-	n        int        // attempts under way
-	log      underWayLog
+	ledgers []func() int // the permits out of each limiter; more than one may be made, for one host
+	n       int          // attempts under way
+	log     underWayLog
 }
 
 // underWayLog is what an underWay has seen.
@@ -40,11 +40,11 @@ type underWayLog struct {
 	looks, bare, most int
 }
 
-// watch tells which ledger it is.
+// watch adds a ledger, before any permit of it is granted: a middleware may make several and use one.
 func (u *underWay) watch(inFlight func() int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.inFlight = inFlight
+	u.ledgers = append(u.ledgers, inFlight)
 }
 
 // begin counts an attempt, which is to begin after it. The end of what is returned must be called
@@ -70,8 +70,8 @@ func (u *underWay) result() underWayLog {
 func (u *underWay) lookLocked() {
 	u.log.looks++
 	permits := 0
-	if u.inFlight != nil {
-		permits = u.inFlight()
+	for _, inFlight := range u.ledgers {
+		permits += inFlight()
 	}
 	if u.n > permits {
 		u.log.bare++
