@@ -147,7 +147,7 @@ func TestJudge(t *testing.T) {
 		{name: "fewer failed than without", change: func(r []row) { r[0].Errors = 361 }, line: "NOT JUDGED"},
 		{name: "nobody answered", change: func(r []row) {
 			for i := range r {
-				r[i].Errors, r[i].Rejected, r[i].P99 = r[i].Calls, 0, 0
+				r[i].Errors, r[i].Rejected, r[i].P99, r[i].GeneratorLateP99 = r[i].Calls, 0, 0, 1
 			}
 		}, line: "not to be judged: no hedging: 100.0 % of the calls were refused or failed"},
 		{name: "nobody answered in the adaptive row", change: func(r []row) { r[2].Errors, r[2].Rejected, r[2].P99 = 3600, 0, 0 }, line: "MISSED"},

@@ -79,9 +79,10 @@ func (v *verdict) compare(none, adaptive *row) {
 	v.TargetMet = met && v.NotJudged == ""
 }
 
-// late says that the generator was too late for the figures of the row, and is empty if it was not.
+// late says that the generator was too late for the figures of the row, and is empty if it was not,
+// or nobody was answered.
 func (r *row) late() string {
-	if r.GeneratorLateP99 <= lateShare*r.P99 {
+	if r.P99 == 0 || r.GeneratorLateP99 <= lateShare*r.P99 {
 		return ""
 	}
 	return fmt.Sprintf("%s: the generator was late by %.1f ms in 1 %% of the calls, where p99 is %.1f ms", r.Experiment.Name, r.GeneratorLateP99, r.P99)
@@ -165,12 +166,13 @@ func (r *round) lines() []string {
 			hidden = max(hidden, l.Excess)
 		}
 	}
-	covered := pick(excess == 0 && bare == 0, "yes", "NO")
-	if requests == 0 {
-		covered = "not shown, as no request came to the server"
+	covered, stamps := pick(excess == 0 && bare == 0, "yes", "NO"), pick(excess == 0, "yes", fmt.Sprintf("NO, up to %d more", excess))
+	if requests == 0 && excess == 0 {
+		stamps = "not shown, as no request came to the server"
+		covered = pick(bare == 0, "not shown", "NO")
 	}
 	add("server count ≤ permits: %s (%d events checked, in the rows that cancel nothing)", covered, events)
-	add("  by stamps, the server's count ≤ the attempts under way in the client: %s", pick(excess == 0, "yes", fmt.Sprintf("NO, up to %d more", excess)))
+	add("  by stamps, the server's count ≤ the attempts under way in the client: %s", stamps)
 	add("  in the client, in all rows, the attempts under way ≤ the permits out, at each begin and end: %s",
 		pick(bare == 0, fmt.Sprintf("yes, at %d looks", looks), fmt.Sprintf("NO, up to %d more, at %d of %d looks", most, bare, looks)))
 	if cancelled {
