@@ -19,7 +19,7 @@ type peersReport struct {
 type peersWorkload struct {
 	workload
 	Rows []peerRow `json:"rows"`
-	// Compared is ours beside each of the others.
+	// Compared is ours beside each of the others, and the defaults beside no hedging.
 	Compared []comparison `json:"compared"`
 }
 
@@ -48,12 +48,13 @@ type peerRow struct {
 
 func (r *peerRow) failedPercent() float64 { return share(r.Rejected+r.Errors, max(r.Calls, 1)) }
 
-// comparison is ours beside another row.
+// comparison is a row of this module beside another one.
 type comparison struct {
+	Own  string `json:"own"`
 	Name string `json:"name"`
-	// P99Ratio is the p99 of ours as a share of that of the other.
+	// P99Ratio is the p99 of Own as a share of that of the other.
 	P99Ratio float64 `json:"p99_ratio"`
-	// MoreExtra and MoreFailed are how many more requests and failures ours had, in per cent of
+	// MoreExtra and MoreFailed are how many more requests and failures Own had, in per cent of
 	// the calls; below 0 they are fewer.
 	MoreExtra  float64 `json:"more_extra_percent"`
 	MoreFailed float64 `json:"more_failed_percent"`
@@ -81,37 +82,51 @@ const (
 	sameFailed = targetFailed
 )
 
-// judge compares ours with each of the others. There are targets for the published workload: the
-// plain client must be beaten as in the main job, and none of the others may be better at anything,
-// but for a tail that it pays for with more requests than ours sends. Where workers are few a limit may refuse what others let wait,
-// and what that is worth is the reader's choice.
+// judge compares ours with each of the others, and the defaults with the plain client.
+//
+// There are targets for the published workload: the plain client must be beaten as in the main
+// job, and none of the others may be better at anything, but for a tail that it pays for with more
+// requests than ours sends. Where workers are few a limit may refuse what others let wait, and what
+// that is worth is the reader's choice. The defaults must do no harm in either: neither the tail
+// nor the failures may be more than without them.
 func (w *peersWorkload) judge() {
 	w.Compared = []comparison{}
-	own := w.find(peerOurs)
-	if own == nil {
-		return
-	}
+	own, plain := w.find(peerOurs), w.find(peerPlain)
 	for i := range w.Rows {
 		x := &w.Rows[i]
-		if x == own || x.Contender.Name == peerDefault {
+		if own == nil || x == own || x.Contender.Name == peerDefault {
 			continue
 		}
-		c := comparison{Name: x.Contender.Name, MoreExtra: own.ExtraPercent - x.ExtraPercent, MoreFailed: own.failedPercent() - x.failedPercent()}
-		if own.P99 > 0 && x.P99 > 0 {
-			c.P99Ratio = own.P99 / x.P99
-		}
-		c.Standing = c.standing()
+		c := compare(own, x)
 		paid := c.P99Ratio > 1+sameP99 && c.MoreExtra < -sameExtra && c.MoreFailed <= sameFailed
 		c.Target = w.Name == workPublished && !paid
 		switch {
 		case !c.Target:
-		case c.Name == peerPlain:
+		case x == plain:
 			c.Met = c.P99Ratio > 0 && c.P99Ratio <= targetRatio && c.MoreExtra <= targetExtra && c.MoreFailed <= targetFailed
 		default:
 			c.Met = c.Standing == standsAhead || c.Standing == standsLevel
 		}
 		w.Compared = append(w.Compared, c)
 	}
+	if defaults := w.find(peerDefault); defaults != nil && plain != nil {
+		c := compare(defaults, plain)
+		c.Target = true
+		c.Met = c.P99Ratio > 0 && c.P99Ratio <= 1+sameP99 && c.MoreFailed <= sameFailed
+		w.Compared = append(w.Compared, c)
+	}
+}
+
+func compare(own, other *peerRow) comparison {
+	c := comparison{
+		Own: own.Contender.Name, Name: other.Contender.Name,
+		MoreExtra: own.ExtraPercent - other.ExtraPercent, MoreFailed: own.failedPercent() - other.failedPercent(),
+	}
+	if own.P99 > 0 && other.P99 > 0 {
+		c.P99Ratio = own.P99 / other.P99
+	}
+	c.Standing = c.standing()
+	return c
 }
 
 func (w *peersWorkload) find(name string) *peerRow {
@@ -155,7 +170,7 @@ func (r *peersReport) met() bool {
 // line tells a comparison in words.
 func (c *comparison) line() string {
 	return fmt.Sprintf("%s and %s: p99 %.2f ×, extra requests %+.1f points, failures %+.1f points: %s",
-		peerOurs, c.Name, c.P99Ratio, c.MoreExtra, c.MoreFailed, c.Standing+pick(c.Target, ", target "+pick(c.Met, "met", "MISSED"), ""))
+		c.Own, c.Name, c.P99Ratio, c.MoreExtra, c.MoreFailed, c.Standing+pick(c.Target, ", target "+pick(c.Met, "met", "MISSED"), ""))
 }
 
 func newPeersReport(o peersOptions, now time.Time) *peersReport {

@@ -36,7 +36,7 @@ func TestPeers(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	for _, w := range r.Workloads {
-		if len(w.Rows) != len(contenders()) || len(w.Compared) != len(w.Rows)-2 {
+		if len(w.Rows) != len(contenders()) || len(w.Compared) != len(w.Rows)-1 {
 			t.Fatalf("%s: %d rows, %d comparisons", w.Name, len(w.Rows), len(w.Compared))
 		}
 		for _, x := range w.Rows {
@@ -129,7 +129,7 @@ func TestPeersSchema(t *testing.T) {
 		{"settings", report["settings"], "blocks calls concurrency delay_ns seed warm_up_calls"},
 		{"workload", w, "about blocks calls compared concurrency name profile rate replicas rows slots warm_up_calls"},
 		{"row", first(w["rows"]), "best_p99_ms calls contender errors extra_percent extra_requests first_error p50_ms p95_ms p99_9_ms p99_ms rejected requests"},
-		{"comparison", first(w["compared"]), "met more_extra_percent more_failed_percent name p99_ratio standing target"},
+		{"comparison", first(w["compared"]), "met more_extra_percent more_failed_percent name own p99_ratio standing target"},
 		{"micro", first(report["micro"]), "allocs_per_op bytes_per_op name ns_per_op ratio runs"},
 	} {
 		if got := strings.Join(slices.Sorted(maps.Keys(tt.object.(map[string]any))), " "); got != tt.want {
@@ -163,27 +163,32 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// A plain client is beaten by half of its tail at an eighth more requests, one that has
-// paid for its tail with requests has no target, and where workers are few nothing is judged.
+// A plain client is beaten by half of its tail at an eighth more requests, one that has paid for
+// its tail with requests has no target, and where workers are few only the defaults are judged:
+// they must do no harm.
 func TestPeersJudge(t *testing.T) {
 	row := func(name string, p99, extra float64, rejected int) peerRow {
 		return peerRow{Contender: contender{Name: name}, Calls: 1000, P99: p99, ExtraPercent: extra, Rejected: rejected}
 	}
+	harmless := row(peerDefault, 66, 20, 1)
 	for _, tt := range []struct {
-		name string
-		work string
-		own  peerRow
-		met  []bool // plain, peer
+		name          string
+		work          string
+		own, defaults peerRow
+		met           []bool // plain, peer, the defaults
 	}{
-		{"ahead", workPublished, row(peerOurs, 18, 9, 0), []bool{true, true}},
-		{"a long tail", workPublished, row(peerOurs, 40, 10, 0), []bool{false, false}},
-		{"a long tail for few requests", workPublished, row(peerOurs, 40, 2, 0), []bool{false}},
-		{"a long tail for few requests, and refusals", workPublished, row(peerOurs, 40, 2, 2), []bool{false, false}},
-		{"where workers are few", workCrowded, row(peerOurs, 64, 9, 9), nil},
-		{"many requests", workPublished, row(peerOurs, 18, 13, 0), []bool{false, false}},
-		{"refusals", workPublished, row(peerOurs, 18, 9, 2), []bool{false, false}},
+		{"ahead", workPublished, row(peerOurs, 18, 9, 0), harmless, []bool{true, true, true}},
+		{"a long tail", workPublished, row(peerOurs, 40, 10, 0), harmless, []bool{false, false, true}},
+		{"a long tail for few requests", workPublished, row(peerOurs, 40, 2, 0), harmless, []bool{false, true}},
+		{"a long tail for few requests, and refusals", workPublished, row(peerOurs, 40, 2, 2), harmless, []bool{false, false, true}},
+		{"where workers are few", workCrowded, row(peerOurs, 64, 9, 9), harmless, []bool{true}},
+		{"many requests", workPublished, row(peerOurs, 18, 13, 0), harmless, []bool{false, false, true}},
+		{"refusals", workPublished, row(peerOurs, 18, 9, 2), harmless, []bool{false, false, true}},
+		{"defaults with a long tail", workCrowded, row(peerOurs, 18, 9, 0), row(peerDefault, 68, 0, 0), []bool{false}},
+		{"defaults that refuse", workCrowded, row(peerOurs, 18, 9, 0), row(peerDefault, 30, 0, 2), []bool{false}},
+		{"defaults that answer nothing", workCrowded, row(peerOurs, 18, 9, 0), row(peerDefault, 0, 0, 0), []bool{false}},
 	} {
-		w := peersWorkload{workload: workload{Name: tt.work}, Rows: []peerRow{row(peerPlain, 65, 0, 0), row("peer", 20, 10, 0), tt.own, row(peerDefault, 1, 0, 0)}}
+		w := peersWorkload{workload: workload{Name: tt.work}, Rows: []peerRow{row(peerPlain, 65, 0, 0), row("peer", 20, 10, 0), tt.own, tt.defaults}}
 		w.judge()
 		r := peersReport{Workloads: []peersWorkload{w}}
 		var met []bool
@@ -192,7 +197,7 @@ func TestPeersJudge(t *testing.T) {
 				met = append(met, c.Met)
 			}
 		}
-		if len(w.Compared) != 2 || !slices.Equal(met, tt.met) || r.met() == slices.Contains(met, false) {
+		if len(w.Compared) != 3 || !slices.Equal(met, tt.met) || r.met() == slices.Contains(met, false) {
 			t.Errorf("%s: %+v", tt.name, w.Compared)
 		}
 	}
