@@ -1,6 +1,24 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/hedgedlimit"
+)
+
+// The server's count is held against the permits just where no attempt is cancelled.
+func TestWhatCancelsNothingIsCovered(t *testing.T) {
+	for _, e := range experiments() {
+		var c hedgedlimit.Config
+		if err := e.configure(&recorder{})("host", &c); err != nil {
+			t.Fatal(err)
+		}
+		cancels := c.MaxAttempts != 1 && c.Losers != hedgedlimit.Drain(drainBound)
+		if e.Covered == cancels {
+			t.Errorf("%s: covered %t, and losers are cancelled: %t", e.Name, e.Covered, cancels)
+		}
+	}
+}
 
 // BenchmarkExperiments runs each row once, short. It shows that the bench works
 // rather than how fast anything is: see the command for that.

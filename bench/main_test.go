@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/downstream"
+	"github.com/holdfast-go/holdfast/gradient"
+	"github.com/holdfast-go/holdfast/hedgedlimit"
 )
 
 // TestMain lets the test binary be the downstream.
@@ -186,31 +188,51 @@ func TestRunInterrupted(t *testing.T) {
 }
 
 // The check is worth something only if it can fail: losers that are cancelled are
-// worked on to their end by a server that ignores that, and no permit covers them.
+// worked on to their end by a server that ignores that, and no permit covers them. Those
+// that are drained keep their permits: so there are never more at the server than the
+// limit, which says so without a word of the client's log.
 func TestCheckSeesUncoveredWork(t *testing.T) {
-	var e experiment
-	for _, e = range experiments() {
-		if e.Name == "aggressive" {
-			break
-		}
+	cancelled := experiment{
+		Name: "cancelled", Covered: true, // a lie
+		algorithm: fixedLimit,
+		hedging:   fixedDelay(aggressiveDelay),
 	}
-	e.Covered = true // a lie
+	drained := experiment{
+		Name: "drained", Covered: true,
+		// So low that it is often reached, and so high that there are hedges.
+		algorithm: func() (gradient.Algorithm, error) { return gradient.NewFixed(6) },
+		hedging: func(c *hedgedlimit.Config) error {
+			c.Losers = hedgedlimit.Drain(drainBound)
+			return fixedDelay(aggressiveDelay)(c)
+		},
+	}
 	s := shortSettings()
 	s.Cancel = cancelIgnore
-	for _, v := range s.variants() {
-		t.Run(v.protocol, func(t *testing.T) {
-			x, err := runRow(t.Context(), e, s, v, silent(s))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if x.Law.Excess == 0 || x.Law.Violations == 0 {
-				t.Errorf("uncovered work was not seen: %+v", x.Law)
-			}
-			r := round{Rows: []row{x}}
-			r.judge()
-			if len(r.Verdict.Broken) == 0 {
-				t.Error("the verdict has no broken law")
-			}
-		})
+	for _, tt := range []struct {
+		experiment
+		broken bool
+	}{{cancelled, true}, {drained, false}} {
+		for _, v := range s.variants() {
+			t.Run(v.protocol+"/"+tt.Name, func(t *testing.T) {
+				x, err := runRow(t.Context(), tt.experiment, s, v, silent(s))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if seen := x.Law.Excess > 0 && x.Law.Violations > 0; seen != tt.broken {
+					t.Errorf("uncovered work was seen: %t, want %t: %+v", seen, tt.broken, x.Law)
+				}
+				if !tt.broken {
+					if x.OverhangPeak == 0 || x.ServerPeak > x.LimitMax {
+						t.Errorf("up to %d losers held permits, and %d were at the server under a limit of %d", x.OverhangPeak, x.ServerPeak, x.LimitMax)
+					}
+					return
+				}
+				r := round{Rows: []row{x}}
+				r.judge()
+				if len(r.Verdict.Broken) == 0 {
+					t.Error("the verdict has no broken law")
+				}
+			})
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -72,6 +73,12 @@ func TestPeers(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "published: block 2/2: failsafe, 800 calls") {
 		t.Errorf("no progress: %q", &stderr)
+	}
+	for b, first := range []string{contenders()[0].Name, contenders()[1].Name} { // none is always the first
+		_, rest, _ := strings.Cut(stderr.String(), fmt.Sprintf("published: block %d/2: ", b+1))
+		if !strings.HasPrefix(rest, first+",") {
+			t.Errorf("block %d begins with %.20q, want %s", b+1, rest, first)
+		}
 	}
 }
 

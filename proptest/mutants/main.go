@@ -1,5 +1,5 @@
-// Command mutants plants faults in this module, one at a time, and shows that a test
-// finds each.
+// Command mutants plants faults in this module and in that of bench, one at a time, and
+// shows that a test finds each.
 //
 //	go run ./proptest/mutants                 # from the root of the module
 //	go run ./proptest/mutants -list
@@ -8,8 +8,8 @@
 //
 // A test that has never been seen to fail says little. Each row of the tables in this
 // folder is a fault that a limiter or hedger of the past has had, or that a change to
-// this one may bring: a text of a source file, and what to put in its place. The
-// module is copied to a temporary folder, so nothing is changed where it lies.
+// this one may bring: a text of a source file, and what to put in its place. Both
+// modules are copied to a temporary folder, so nothing is changed where it lies.
 //
 // It exits with 1 if a fault survives, if the text that it changes is not there
 // exactly once any more, or if the faulty code does not compile: a fault that is
@@ -36,12 +36,14 @@ type fault struct {
 	file     string   // from the root of the module
 	old, new string   // old occurs exactly once in file
 	packages []string // whose tests are to find it; those of the file's package if empty
+	tests    []string // that are to find it, where all of the package take long; those that -tests matches if empty
 }
 
 func allFaults() []fault {
 	return slices.Concat(permitFaults, permitBookFaults, permitRestFaults, limiterFaults, hedgedlimitFaults, choiceFaults,
 		httpmwFaults, lostBodyFaults, deafFaults, handlerFaults, hedgingFaults, learningFaults, gradientFaults,
-		grpcmwFaults, grpcclientFaults, grpcserverFaults)
+		grpcmwFaults, grpcclientFaults, grpcserverFaults,
+		sizingFaults, sizingInputFaults, stormFaults, downstreamFaults, benchFaults)
 }
 
 // A result is what became of one fault.
@@ -62,8 +64,8 @@ func main() {
 func run() error {
 	only := flag.String("run", "", "try only faults whose name or file matches this `regexp`")
 	list := flag.Bool("list", false, "list the faults and try none")
-	timeout := flag.Duration("timeout", 30*time.Second, "how long the tests of one package may run")
-	tests := flag.String("tests", "^(Test|Fuzz)", "let only tests that match this `regexp` find the faults")
+	timeout := flag.Duration("timeout", 30*time.Second, "how long the tests of one package may run, or each of those that a fault names")
+	tests := flag.String("tests", "^(Test|Fuzz)", "let only tests that match this `regexp` find the faults that name none")
 	jittery := flag.Bool("jitter", false, "have goroutines step aside at every statement of the package, so that they meet anywhere")
 	race := flag.Bool("race", false, "run the tests under the race detector")
 	sound := flag.Bool("sound", false, "plant no fault: the tests must pass as they are")

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// A fault whose text is not in its file exactly once plants nothing. This says so in
-// every run of the tests, not only when the faults are tried.
+// A fault whose text is not in its file exactly once plants nothing, and one whose test is
+// gone is not found. This says so in every run of the tests, not only when the faults are
+// tried.
 func TestEveryFaultIsUpToDate(t *testing.T) {
 	names := map[string]bool{}
 	for _, f := range allFaults() {
@@ -28,7 +29,30 @@ func TestEveryFaultIsUpToDate(t *testing.T) {
 		if f.old == f.new {
 			t.Errorf("%q changes nothing", f.name)
 		}
+		for _, test := range f.tests {
+			if !slices.ContainsFunc(f.judges(), func(pkg string) bool { return hasTest(t, pkg, test) }) {
+				t.Errorf("%q is to be found by %s, which is in none of %q", f.name, test, f.judges())
+			}
+		}
 	}
+}
+
+// hasTest reports whether a test is in a package.
+func hasTest(t *testing.T, pkg, name string) bool {
+	paths, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pkg), "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(source), "\nfunc "+name+"(") {
+			return true
+		}
+	}
+	return false
 }
 
 // once returns the files beside that of f which have its text once.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -16,7 +17,7 @@ import (
 	"time"
 )
 
-// module is a copy of this module in a temporary folder.
+// module is a copy of this module, and of bench inside it, in a temporary folder.
 type module struct {
 	dir     string
 	timeout time.Duration
@@ -26,11 +27,11 @@ type module struct {
 	jitter  bool   // goroutines step aside at every statement
 }
 
-// skipped are folders that are not part of the module, or whose tests are no judge
+// skipped are folders that are not part of either module, or whose tests are no judge
 // of it.
-var skipped = []string{".git", ".ci", "bench", "out", "testdata", "mutants"}
+var skipped = []string{".git", ".ci", "out", "testdata", "mutants"}
 
-// copyModule copies the Go files of the module at root, and its go.mod and go.sum.
+// copyModule copies the Go files of the module at root and of bench, and go.mod and go.sum.
 func copyModule(root string, timeout time.Duration, checks int, tests string) (m *module, err error) {
 	if _, err := os.Stat(filepath.Join(root, "hedgedlimit", "call.go")); err != nil {
 		return nil, fmt.Errorf("run it from the root of the module: %w", err)
@@ -78,14 +79,20 @@ func (m *module) remove() { _ = os.RemoveAll(m.dir) } // a temporary folder; not
 
 // sound makes sure that the tests pass without a fault: else they would show nothing.
 func (m *module) sound(ctx context.Context, faults []fault) error {
-	var all []string
+	named := map[string][]string{} // tests by package; nil if some fault names none
 	for _, f := range faults {
-		all = append(all, f.judges()...)
+		for _, pkg := range f.judges() {
+			if tests, seen := named[pkg]; len(f.tests) == 0 || seen && tests == nil {
+				named[pkg] = nil
+			} else {
+				named[pkg] = append(tests, f.tests...)
+			}
+		}
 	}
-	slices.Sort(all)
-	for _, pkg := range slices.Compact(all) {
+	for _, pkg := range slices.Sorted(maps.Keys(named)) {
 		fmt.Fprintf(os.Stderr, "without a fault: %s\n", pkg)
-		caught, err := m.test(ctx, pkg)
+		slices.Sort(named[pkg])
+		caught, err := m.test(ctx, pkg, slices.Compact(named[pkg]))
 		if err != nil {
 			return err
 		}
@@ -130,7 +137,7 @@ func (m *module) try(ctx context.Context, f fault) (r result) {
 	// there: what survives is tried again.
 	for range attempts {
 		for _, pkg := range f.judges() {
-			if r.caught, r.err = m.test(ctx, pkg); r.caught != "" || r.err != nil {
+			if r.caught, r.err = m.test(ctx, pkg, f.tests); r.caught != "" || r.err != nil {
 				break
 			}
 		}
@@ -142,33 +149,40 @@ func (m *module) try(ctx context.Context, f fault) (r result) {
 	return r
 }
 
-// test runs the tests of a package of the copy. It returns the first that failed, and
-// an empty string if all passed. That they do not compile is an error.
+// test runs the tests of a package of the copy: those named, or those that -tests matches
+// if none is. It returns the first that failed, and an empty string if all passed. That
+// they do not compile is an error.
 //
 // The test binary is run by itself, and not by go test, so that it can be killed.
-func (m *module) test(ctx context.Context, pkg string) (failed string, err error) {
+func (m *module) test(ctx context.Context, pkg string, tests []string) (failed string, err error) {
+	dir := filepath.Join(m.dir, filepath.FromSlash(pkg))
 	binary := filepath.Join(m.dir, "mutant.test")
 	if runtime.GOOS == "windows" {
 		binary += ".exe"
 	}
 	if m.jitter {
-		restore, jitterErr := jitter(filepath.Join(m.dir, filepath.FromSlash(pkg)))
+		restore, jitterErr := jitter(dir)
 		defer func() { err = errors.Join(err, restore()) }()
 		if jitterErr != nil {
 			return "", jitterErr
 		}
 	}
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", binary, "./"+pkg)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", binary, ".")
 	if m.race {
 		build.Args = slices.Insert(build.Args, 2, "-race")
 	}
-	build.Dir = m.dir
+	build.Dir = dir // in its own module
 	build.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s does not compile: %w\n%s", pkg, err, out)
 	}
-	test := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run", m.tests, "-test.timeout", m.timeout.String())
-	test.Dir = filepath.Join(m.dir, filepath.FromSlash(pkg))
+	pattern, timeout := m.tests, m.timeout
+	if len(tests) > 0 {
+		pattern = "^(" + strings.Join(tests, "|") + ")$"
+		timeout *= time.Duration(len(tests))
+	}
+	test := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.run", pattern, "-test.timeout", timeout.String())
+	test.Dir = dir
 	test.Env = append(os.Environ(), "HOLDFAST_STRESS=100ms",
 		fmt.Sprintf("RAPID_CHECKS=%d", m.checks), "RAPID_SHRINKTIME=1s", "RAPID_NOFAILFILE=true")
 	out, err := test.CombinedOutput()

@@ -136,6 +136,12 @@ func TestHandlerCancelled(t *testing.T) {
 					if n := s.Inside(); n != 0 || peak != 2 || len(visits) != 2 {
 						t.Errorf("Inside() = %d, peak = %d, %d visits, want 0, 2, 2", n, peak, len(visits))
 					}
+					// A client that says no number makes a first attempt.
+					for _, v := range visits {
+						if v.Attempt != 1 {
+							t.Errorf("visit %+v, want attempt 1", v)
+						}
+					}
 					// A client of gRPC that has gone learns nothing any more.
 					want := !honours && protocol == HTTP
 					if done != [2]bool{want, want} {
@@ -145,6 +151,44 @@ func TestHandlerCancelled(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The count goes down before the client can know that its attempt has ended: else a permit that
+// comes back in time would look as if it had come back too early.
+func TestVisitIsOverBeforeItsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{config: Config{Slots: 1, Profile: profile}}
+		slots := s.slots()
+		for call := range uint64(100) {
+			if err := s.visit(t.Context(), slots, call, 1); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Inside(); n != 0 {
+				t.Fatalf("call %d has its answer, and %d are inside", call, n)
+			}
+		}
+	})
+}
+
+// A report waits for those that nobody waits for any more, so that each visit in it has an end.
+func TestReportWaitsForWhoIsInside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{config: Config{Slots: 1, Profile: profile}}
+		slots := s.slots()
+		for call := range uint64(2) {
+			go func() { _ = s.visit(t.Context(), slots, call, 1) }() // it is not cut short
+		}
+		synctest.Wait()
+		r := s.answer(t.Context(), request{Command: commandReport})
+		if r.Error != "" || len(r.Report.Visits) != 2 {
+			t.Fatalf("%+v", r)
+		}
+		for _, v := range r.Report.Visits {
+			if v.Exit <= v.Enter {
+				t.Errorf("visit %+v has no end", v)
+			}
+		}
+	})
 }
 
 // callHTTP returns how a handler of s is called, and whether it then answers 200 and

@@ -49,6 +49,44 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// What is said of a candidate is what it does. At 0.6 of the capacity there is something to gain,
+// and at 1.5 × that there is nothing to spare: the gates then hold hedges back, and the policies of
+// gRPC, which have none, do harm.
+func TestHedgingRows(t *testing.T) {
+	in := fromTable(t, heavyTable, 40)
+	s := small(in, 0.6*in.Capacity)
+	both, err := s.runBoth(t.Context(), "", []setup{{fixed(46, false, s), unhedged()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := both[0]
+	h, err := s.compareHedging(t.Context(), 46, &Waiting{Refused: none})
+	if err != nil {
+		t.Fatal(err)
+	}
+	harmful := 0
+	extra := map[float64]float64{} // by budget, of those that hedge at the 90th percentile
+	for _, r := range h.Rows {
+		near(t, "p99 after the gain", r.Present.P99, none.Present.P99*(1-r.GainPercent/100), 1e-9)
+		harm := !harmless(&r.Present, &none.Present) || !harmless(&r.Heavier, &none.Heavier)
+		if harm == r.Harmless || harm && !r.GRPC {
+			t.Errorf("harmless: %t, but without hedging %+v, and with it %+v", r.Harmless, none, r)
+		}
+		if harm {
+			harmful++
+		}
+		if r.Quantile == 0.9 && !r.GRPC {
+			extra[r.Ratio] = r.Present.ExtraPercent
+		}
+	}
+	if harmful == 0 {
+		t.Error("no policy of gRPC does harm")
+	}
+	if extra[0.05] == 0 || extra[0.05] >= extra[0.1] {
+		t.Errorf("extra calls by budget: %v", extra)
+	}
+}
+
 // Where it does not help it is refused, with the reason.
 func TestHedgingIsRefusedWhereItDoesNotHelp(t *testing.T) {
 	together, err := newInput("trace", drawn(20000, 200, lightTail, inSpells), Timed, 0)

@@ -46,6 +46,63 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
+// What is said of rows, by the load and by what is known of the dependency: row is one that helps
+// in both ways, and the first reason is what a reader sees.
+func TestChoose(t *testing.T) {
+	row := HedgeRow{GainPercent: 40, Harmless: true}
+	policy := row
+	policy.GRPC = true
+	useless := HedgeRow{GainPercent: 5, Harmless: true}
+	together := Correlation{Known: true, Correlated: true, Together: 0.4}
+	for _, tt := range []struct {
+		name        string
+		rows        []HedgeRow
+		load        float64 // 0 if the capacity is not known
+		correlation Correlation
+		recommended bool
+		reason      string
+	}{
+		{"where it helps", []HedgeRow{row, policy}, 0.3, Correlation{Known: true}, true, ""},
+		{"calls are slow together", []HedgeRow{row, policy}, 0.3, together, false, "calls are slow together: of those that begin when a hedge would, 40 %"},
+		{"nothing helps", []HedgeRow{useless}, 0.3, Correlation{Known: true}, false, "no delay and budget cut the 99th percentile by 10 %"},
+		{"nothing to spare", []HedgeRow{useless}, 0.8, Correlation{Known: true}, false, "there is no capacity to spare: the calls alone take 80 %"},
+		{"nothing to spare at the heavier load", []HedgeRow{row, policy}, 0.6, Correlation{Known: true}, true, "at 1.5 × the load the calls alone take 90 %"},
+		{"an unknown capacity", []HedgeRow{row, policy}, 0, Correlation{Known: true}, true, "the capacity is not known"},
+		{"an unknown order", []HedgeRow{row, policy}, 0.3, Correlation{}, true, "it is not known whether calls are slow together"},
+		{"no policy of gRPC helps", []HedgeRow{row}, 0.3, Correlation{Known: true}, true, "a gRPC hedgingPolicy has no gates"},
+	} {
+		workers := 40
+		if tt.load == 0 {
+			workers = 0
+		}
+		in := fromTable(t, heavyTable, workers)
+		in.Correlation = tt.correlation
+		h := Hedging{Rows: tt.rows}
+		small(in, tt.load*in.Capacity).choose(&h)
+		reason := strings.Join(h.Reasons, "\n")
+		if h.Recommended != tt.recommended || (h.Chosen != nil) != tt.recommended || !strings.HasPrefix(reason, tt.reason) || (reason == "") != (tt.reason == "") {
+			t.Errorf("%s: recommended %t, %q", tt.name, h.Recommended, h.Reasons)
+		}
+	}
+}
+
+// Hedging is held against what becomes of calls that do not fit, and what may not be carried out
+// twice is not tried.
+func TestHedgingIsComparedWithWhatCallsDo(t *testing.T) {
+	w := Waiting{Refused: Effects{Present: Effect{P99: 1}}, Waited: Effects{Present: Effect{P99: 2}}}
+	for _, w.Wait = range []bool{false, true} {
+		s := small(fromTable(t, heavyTable, 40), 100)
+		s.Idempotent = false
+		want := w.Refused
+		if w.Wait {
+			want = w.Waited
+		}
+		if h, err := s.compareHedging(t.Context(), 46, &w); err != nil || h.None != want || len(h.Rows) > 0 || len(h.Reasons) != 1 {
+			t.Errorf("calls wait: %t: %+v, %v", w.Wait, h, err)
+		}
+	}
+}
+
 // small is a sizing that takes little time.
 func small(in *Input, rate float64) *Sizing {
 	return &Sizing{Input: in, Rate: rate, Timeout: 10 * time.Second, Idempotent: true, Calls: 6000, Seeds: []uint64{1}, Parallel: 2}
@@ -130,17 +187,19 @@ func TestUnknownCapacity(t *testing.T) {
 	}
 }
 
-// A queue is recommended where it saves calls: at a load near the capacity, not at a light one.
+// A queue is recommended where it saves calls: at a load near the capacity, not at a light one, and
+// not where it saves next to none; that it saves some at the heavier load is enough. A call then waits for three 95th percentiles at most.
 func TestWaitingIsRecommendedWhereItSavesCalls(t *testing.T) {
 	in := fromTable(t, "p50=10ms p99=20ms", 10)
 	for _, tt := range []struct {
 		load float64
 		want bool
-	}{{0.1, false}, {0.55, true}} {
+	}{{0.1, false}, {0.25, false}, {0.3, true}, {0.55, true}} {
 		s := small(in, tt.load*in.Capacity)
 		w, err := s.compareWaiting(t.Context(), 12)
 		if err != nil || w.Wait != tt.want || w.MaxWaiting != 12 {
 			t.Errorf("at %v: %+v, %v", tt.load, w, err)
 		}
+		near(t, "longest wait", w.MaxWaitMS, 3*1000*in.Latency.Quantile(0.95), 0.01)
 	}
 }

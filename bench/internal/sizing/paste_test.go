@@ -17,7 +17,7 @@ func made(change func(*Recommendation)) *Recommendation {
 	e := Effects{Present: Effect{P50: 10, P99: 100.5}, Heavier: Effect{P50: 11, P99: 120}}
 	row := HedgeRow{Quantile: 0.95, DelayMS: 51.2, Ratio: 0.05, Effects: e, Harmless: true, GainPercent: 40}
 	policy := row
-	policy.GRPC, policy.Ratio = true, 0.1
+	policy.GRPC, policy.Quantile, policy.Ratio = true, 0.99, 0.1
 	r := &Recommendation{
 		Limit:         &Limit{Limit: 46, Found: true, Rows: []LimitRow{{Limit: 46, GoodPercent: 99.2}}},
 		Waiting:       &Waiting{Wait: true, MaxWaiting: 46, MaxWaitMS: 153.5, Waited: e, Refused: e},
@@ -126,11 +126,11 @@ func TestServiceConfigParses(t *testing.T) {
 			if (m.Hedging != nil) != wanted || (c.Throttling() != nil) != wanted {
 				t.Errorf("%s: %+v", name, m)
 			}
-			if wanted && (m.Hedging.MaxAttempts != 2 || m.Hedging.Delay != 51200*time.Microsecond || c.Throttling().TokenRatio != 0.1) {
+			if wanted && (m.Hedging.MaxAttempts != 2 || m.Hedging.Delay != 100*time.Millisecond || c.Throttling().TokenRatio != 0.1) {
 				t.Errorf("%s: %+v, %+v", name, m.Hedging, c.Throttling())
 			}
 			evidence := s.ServiceConfigEvidence(r)
-			if want := map[bool]string{true: "hedgingDelay 0.0512s, which is p95", false: "no hedgingPolicy: "}[wanted]; !slices.ContainsFunc(evidence, func(line string) bool { return strings.Contains(line, want) }) {
+			if want := map[bool]string{true: "hedgingDelay 0.1s, which is p99", false: "no hedgingPolicy: "}[wanted]; !slices.ContainsFunc(evidence, func(line string) bool { return strings.Contains(line, want) }) {
 				t.Errorf("%s: evidence %q", name, evidence)
 			}
 		}

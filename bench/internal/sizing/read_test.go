@@ -12,7 +12,7 @@ import (
 )
 
 // hits are 200 results of vegeta, ten milliseconds apart, that take 1 ms to 200 ms; every tenth
-// failed.
+// failed: with a status, or in the midst of the answer.
 func hits(t *testing.T, encoder func(io.Writer) vegeta.Encoder) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -21,9 +21,9 @@ func hits(t *testing.T, encoder func(io.Writer) vegeta.Encoder) string {
 		r := vegeta.Result{Seq: uint64(i), Code: 200, Timestamp: time.Unix(100, 0).Add(time.Duration(i) * 10 * time.Millisecond), Latency: time.Duration(i+1) * time.Millisecond, Method: "GET", URL: "http://localhost/"}
 		switch {
 		case i%20 == 0:
-			r.Code, r.Error = 503, "503 Service Unavailable"
+			r.Code = 503
 		case i%20 == 10:
-			r.Code, r.Error = 0, "refused"
+			r.Error = "unexpected EOF"
 		}
 		if err := encode(&r); err != nil {
 			t.Fatal(err)
@@ -113,12 +113,14 @@ func TestReadTakesARate(t *testing.T) {
 
 // What a reader must beware of is in the notes.
 func TestReadNotes(t *testing.T) {
-	var sorted strings.Builder
+	var sorted, falling strings.Builder
 	for i := range 200 {
 		fmt.Fprintf(&sorted, "%d\n", i+1)
+		fmt.Fprintf(&falling, "%d\n", 200-i)
 	}
 	for _, tt := range []struct{ text, want string }{
 		{sorted.String(), "the latencies are sorted"},
+		{falling.String(), "the latencies are sorted"},
 		{sorted.String(), "the 99th percentile rests on 2 of 200 answers"},
 		{k6Lines(), "10.0 % of the calls failed and are left out"},
 		{wrkText, "wrk waits for an answer"},
@@ -127,6 +129,26 @@ func TestReadNotes(t *testing.T) {
 		in, err := Read(strings.NewReader(tt.text), 0)
 		if err != nil || !strings.Contains(strings.Join(in.Notes, "\n"), tt.want) {
 			t.Errorf("%.20q: %v, %v, want %q", tt.text, in, err, tt.want)
+		}
+	}
+}
+
+// A call failed if k6 did not expect its answer; where it does not say, if the status is one of an
+// error, or there was none.
+func TestK6Failed(t *testing.T) {
+	for _, tt := range []struct {
+		tags map[string]string
+		want bool
+	}{
+		{nil, false},
+		{map[string]string{"status": "200"}, false},
+		{map[string]string{"status": "503"}, true},
+		{map[string]string{"status": "0", "error_code": "1050"}, true},
+		{map[string]string{"status": "404", "expected_response": "true"}, false},
+		{map[string]string{"status": "200", "expected_response": "false"}, true},
+	} {
+		if got := k6Failed(tt.tags); got != tt.want {
+			t.Errorf("%v: failed %t", tt.tags, got)
 		}
 	}
 }

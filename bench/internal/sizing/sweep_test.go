@@ -1,8 +1,10 @@
 package sizing
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +39,8 @@ func TestSweepFindsTheCapacity(t *testing.T) {
 	}
 }
 
-// Never above the highest rate, never longer than asked for, and what it kept up with is no
-// capacity.
+// From a fourth of the present rate, never above the highest, as long as asked for, one step after
+// the other; and what it kept up with is no capacity.
 func TestSweepKeepsItsBounds(t *testing.T) {
 	m := steady()
 	p := planFor(m, 0.8)
@@ -54,8 +56,16 @@ func TestSweepKeepsItsBounds(t *testing.T) {
 	if err != nil || in.Capacity != 0 || in.Workers() != 0 || !strings.Contains(strings.Join(in.Notes, ""), "it kept up with") {
 		t.Fatalf("error %v, input %v", err, in != nil)
 	}
-	if sum > p.Length || in.Steps[len(in.Steps)-1].Rate != p.MaxRate {
+	if sum > p.Length || sum < p.Length-time.Microsecond || in.Steps[len(in.Steps)-1].Rate != p.MaxRate {
 		t.Errorf("%v of %v, up to %v of %v", sum, p.Length, in.Steps[len(in.Steps)-1].Rate, p.MaxRate)
+	}
+	var all []Sample
+	for _, s := range in.Steps {
+		all = append(all, s.samples...)
+	}
+	ordered := slices.IsSortedFunc(all, func(a, b Sample) int { return cmp.Compare(a.Start, b.Start) })
+	if in.Steps[0].Rate != p.Rate/4 || !ordered {
+		t.Errorf("the first step has %v calls a second, and the calls are in the order of time: %t", in.Steps[0].Rate, ordered)
 	}
 }
 
@@ -147,6 +157,47 @@ func TestSweepOfOneThatAlwaysFailsSome(t *testing.T) {
 	}
 	if in.Steps[0].FirstError != "out of order" {
 		t.Errorf("the first error of the first step is %q", in.Steps[0].FirstError)
+	}
+}
+
+// What counts of a step is what is answered once its queues have filled, up to its end, or to the
+// first call that timed out.
+func TestStepCountsWhatIsSteady(t *testing.T) {
+	// calls are n of them, from a number on, so many seconds apart; each takes longer than the last.
+	calls := func(from, n int, apart, latency, slower float64) (samples []Sample) {
+		for i := from; i < from+n; i++ {
+			samples = append(samples, Sample{Start: seconds(float64(i) * apart), Latency: seconds(latency + float64(i)*slower)})
+		}
+		return samples
+	}
+	failed := func(samples []Sample, which func(Sample) bool, after time.Duration) []Sample {
+		for i := range samples {
+			if which(samples[i]) {
+				samples[i].Failed, samples[i].Latency = true, after
+			}
+		}
+		return samples
+	}
+	const timeout = 15 * time.Second
+	for _, tt := range []struct {
+		name     string
+		rate     float64
+		samples  []Sample
+		answered float64
+		keptUp   bool
+	}{
+		{"all is answered", 1, calls(0, 40, 1, 0.1, 0), 1, true},
+		{"in the first fourth nothing is", 1, calls(10, 30, 1, 0.1, 0), 1, true},
+		{"half is answered in time, and the rest later", 10, calls(0, 400, 0.1, 0.05, 0.1), 5, false},
+		{"the rest times out", 10, failed(calls(0, 400, 0.1, 0.05, 0.1), func(s Sample) bool { return s.Latency > timeout }, timeout), 5, false},
+		{"half fails at once", 10, failed(calls(0, 400, 0.1, 0.05, 0), func(s Sample) bool { return s.Start%(200*time.Millisecond) == 0 }, time.Millisecond), 5, false},
+		{"all of a few fail at once", 0.1, failed(calls(0, 4, 10, 0.1, 0), func(Sample) bool { return true }, time.Millisecond), 0, false},
+	} {
+		s := newStep(tt.rate, 40*time.Second, timeout, 0, tt.samples)
+		near(t, tt.name+": answers a second", s.Answered, tt.answered, 0.02)
+		if s.keptUp != tt.keptUp {
+			t.Errorf("%s: kept up %t", tt.name, s.keptUp)
+		}
 	}
 }
 

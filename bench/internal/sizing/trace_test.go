@@ -98,6 +98,23 @@ func TestCorrelationIsMoreThanChance(t *testing.T) {
 	}
 }
 
+// Where hedges are slow twice as often as by chance, and surely so, they still help: of 100 calls
+// five are slow, twice one right after the other.
+func TestCorrelationIsTooMuch(t *testing.T) {
+	samples := make([]Sample, 6000)
+	for i := range samples {
+		samples[i].Latency = 10 * time.Millisecond
+		if slices.Contains([]int{0, 1, 40, 41, 70}, i%100) {
+			samples[i].Latency = 20 * time.Millisecond
+		}
+	}
+	c := correlate(samples, Ordered, 0)
+	near(t, "share of slow hedges", c.Together, 0.1, 1e-9)
+	if !c.Known || c.Together <= 0.05+surely*c.Error || c.Correlated {
+		t.Errorf("%+v", c)
+	}
+}
+
 // Primaries are the samples, and hedges those that began at about the same time, and never the
 // call itself.
 func TestTraceKeepsWhatIsClose(t *testing.T) {

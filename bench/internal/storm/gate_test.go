@@ -85,6 +85,23 @@ func TestGates(t *testing.T) {
 	}
 }
 
+// Calls that run into their time-out are a drop to a limit in front of the server, not answers that
+// took as long: it comes down.
+func TestTimeoutsLowerTheLimit(t *testing.T) {
+	inBubble(t, Case{Limit: AtClient}, func(g gate) {
+		client := g.(*atClient)
+		before := client.limiter.Limit()
+		for range 20 {
+			offered(g, 0, client.limiter.Limit())
+			g.wait(time.Now().Add(time.Second))
+			g.timedOut(len(client.permits))
+		}
+		if after := client.limiter.Limit(); after > before/2 {
+			t.Errorf("a limit of %d is %d after nothing but time-outs", before, after)
+		}
+	})
+}
+
 // recorder lets everybody pass, or keeps all unsent, and notes when the server was done.
 type recorder struct {
 	open

@@ -37,6 +37,17 @@ func TestLayersTryFromTheInside(t *testing.T) {
 	}
 }
 
+// A budget is what calls pay in: an hour without any brings nothing.
+func TestTimePaysNothingIn(t *testing.T) {
+	x := newTestClient(t, Case{Load: 10, Layers: []Layer{{Tries: 9, Budget: 0.1}}})
+	for n, _ := x.next(0); n != 0; n, _ = x.next(0) { // until it is empty
+	}
+	x.begin(3600, x.now.Add(time.Hour))
+	if n, _ := x.next(0); n != 0 {
+		t.Errorf("after an hour without a call comes %d", n)
+	}
+}
+
 // Each first try that a retry above leads to pays in, also where nobody asks what it costs.
 func TestRetriesPayInBelow(t *testing.T) {
 	x := newTestClient(t, Case{Load: 10, Layers: []Layer{{Tries: 2}, {Tries: 2, Budget: 0.1}}})

@@ -1,0 +1,180 @@
+package main
+
+// sizingFaults break what `go run ./bench size` recommends, and what it reads. Each names its
+// tests, since all those of the package take a minute.
+var sizingFaults = []fault{
+	// The limit.
+	{
+		name: "the limit is one below what is good enough", law: "the limit", file: "bench/internal/sizing/limit.go",
+		old: "	found := Limit{Limit: high, Found: true}\n	shown := []int{max(1, int(lowerShoulder*float64(high))), high,", new: "	found := Limit{Limit: low, Found: true}\n	shown := []int{max(1, int(lowerShoulder*float64(high))), low,",
+		tests: []string{"TestLimitIsTheSmallestThatIsGoodEnough"},
+	},
+	{
+		name: "the search for the limit stops where it is about right", law: "the limit", file: "bench/internal/sizing/limit.go",
+		old: "	for high-low > 1 {\n", new: "	for high-low > 4 {\n",
+		tests: []string{"TestLimitIsTheSmallestThatIsGoodEnough"},
+	},
+	{
+		name: "nine tenths of the answers are good enough", law: "the limit", file: "bench/internal/sizing/limit.go",
+		old: "	goodEnough = 0.99\n", new: "	goodEnough = 0.9\n",
+		tests: []string{"TestLimitIsTheSmallestThatIsGoodEnough"},
+	},
+	{
+		name: "the limit is looked for at the present load", law: "the limit", file: "bench/internal/sizing/limit.go",
+		old: "	rate := overload * float64(c) / s.Input.Latency.Mean()\n", new: "	rate := s.Rate\n",
+		tests: []string{"TestLimitIsTheSmallestThatIsGoodEnough"},
+	},
+	{
+		name: "without a capacity the limit is the mean in flight", law: "Little", file: "bench/internal/sizing/limit.go",
+		old: "int(math.Ceil(mean+3*math.Sqrt(mean)))", new: "int(math.Ceil(mean))",
+		tests: []string{"TestUnknownCapacity"},
+	},
+	{
+		name: "a queue must save calls at both loads", law: "waiting", file: "bench/internal/sizing/limit.go",
+		old: "w.Waited.Present.FailedPercent+lessFailures ||\n", new: "w.Waited.Present.FailedPercent+lessFailures &&\n",
+		tests: []string{"TestWaitingIsRecommendedWhereItSavesCalls"},
+	},
+	{
+		name: "a queue is worth any call that it saves", law: "waiting", file: "bench/internal/sizing/limit.go",
+		old: "	lessFailures = 0.1\n", new: "	lessFailures = 0\n",
+		tests: []string{"TestWaitingIsRecommendedWhereItSavesCalls"},
+	},
+	{
+		name: "a call waits for three medians", law: "waiting", file: "bench/internal/sizing/limit.go",
+		old: "maxWaitP95 * s.Input.Latency.Quantile(0.95)", new: "maxWaitP95 * s.Input.Latency.Quantile(0.5)",
+		tests: []string{"TestWaitingIsRecommendedWhereItSavesCalls"},
+	},
+
+	// What simulations come to.
+	{
+		name: "the heavier load is the present one", law: "both loads", file: "bench/internal/sizing/sizing.go",
+		old: "job{setup: x, rate: heavier * s.Rate}", new: "job{setup: x, rate: s.Rate}",
+		tests: []string{"TestEffectsAreThoseOfTheirLoad"},
+	},
+	{
+		name: "the loads are taken for each other", law: "both loads", file: "bench/internal/sizing/sizing.go",
+		old: "Effects{Present: effects[2*i], Heavier: effects[2*i+1]}", new: "Effects{Present: effects[2*i+1], Heavier: effects[2*i]}",
+		tests: []string{"TestEffectsAreThoseOfTheirLoad"},
+	},
+	{
+		name: "seeds are summed up", law: "means", file: "bench/internal/sizing/sizing.go",
+		old: "	share := 1 / float64(n)\n", new: "	share := 1 / float64(max(1, n-1))\n",
+		tests: []string{"TestEffectsAreMeansOverTheSeeds"},
+	},
+	{
+		name: "each seed is the first", law: "means", file: "bench/internal/sizing/sizing.go",
+		old: "s.Seeds[i%n]", new: "s.Seeds[0]",
+		tests: []string{"TestEffectsAreMeansOverTheSeeds"},
+	},
+	{
+		name: "answers are spread over the warm-up", law: "means", file: "bench/internal/sizing/sizing.go",
+		old: "Scenario.Phases[1].Length", new: "Scenario.Phases[0].Length",
+		tests: []string{"TestEffectsAreThoseOfTheirLoad"},
+	},
+	{
+		name: "what is recommended is shown without hedging", law: "evidence", file: "bench/internal/sizing/recommend.go",
+		old: "&both[0], &both[len(both)-1]", new: "&both[0], &both[0]",
+		tests: []string{"TestHedgingIsRecommendedWhereItHelps"},
+	},
+
+	// The advice on hedging.
+	{
+		name: "harm at the heavier load counts for nothing", law: "no harm", file: "bench/internal/sizing/hedging.go",
+		old: "&& harmless(&r.Heavier, &h.None.Heavier)\n", new: "\n",
+		tests: []string{"TestHedgingRows"},
+	},
+	{
+		name: "the gain is that at the heavier load", law: "evidence", file: "bench/internal/sizing/hedging.go",
+		old: "(1 - r.Present.P99/h.None.Present.P99)", new: "(1 - r.Heavier.P99/h.None.Heavier.P99)",
+		tests: []string{"TestHedgingRows"},
+	},
+	{
+		name: "a candidate has no budget", law: "L9", file: "bench/internal/sizing/hedging.go",
+		old: "hedgedlimit.RatioConfig{Ratio: c.ratio}", new: "hedgedlimit.RatioConfig{Ratio: 1}",
+		tests: []string{"TestHedgingRows"},
+	},
+	{
+		name: "a hedging policy of gRPC has gates", law: "A6", file: "bench/internal/sizing/hedging.go",
+		old: "			config.Gates, config.Delay = hedgedlimit.NoGates, hedgedlimit.Fixed(s.delay(c.quantile))\n", new: "			config.Delay = hedgedlimit.Fixed(s.delay(c.quantile))\n",
+		tests: []string{"TestHedgingRows"},
+	},
+	{
+		name: "hedging is compared with refusing where calls wait", law: "evidence", file: "bench/internal/sizing/hedging.go",
+		old: "		h.None = w.Waited\n", new: "		h.None = w.Refused\n",
+		tests: []string{"TestHedgingIsComparedWithWhatCallsDo"},
+	},
+	{
+		name: "what may not be done twice is hedged", law: "idempotency", file: "bench/internal/sizing/hedging.go",
+		old: "	if !s.Idempotent {\n", new: "	if !s.Idempotent && s.Rate == 0 {\n",
+		tests: []string{"TestHedgingIsComparedWithWhatCallsDo"},
+	},
+	{
+		name: "hedging is recommended where calls are slow together", law: "correlation", file: "bench/internal/sizing/hedging.go",
+		old: "; c.Correlated {\n", new: "; c.Correlated && !c.Known {\n",
+		tests: []string{"TestChoose"},
+	},
+	{
+		name: "a want of capacity is told of as a light tail", law: "reasons", file: "bench/internal/sizing/hedging.go",
+		old: "		if used >= busy {\n", new: "		if used >= 2*busy {\n",
+		tests: []string{"TestChoose"},
+	},
+	{
+		name: "an unknown capacity is enough", law: "reasons", file: "bench/internal/sizing/hedging.go",
+		old: "	case s.Input.Capacity == 0:\n", new: "	case s.Input.Capacity < 0:\n",
+		tests: []string{"TestChoose"},
+	},
+	{
+		name: "harm is no reason against the best", law: "no harm", file: "bench/internal/sizing/hedging.go",
+		old: "r.GRPC == grpc && r.Harmless &&", new: "r.GRPC == grpc &&",
+		tests: []string{"TestPick"},
+	},
+	{
+		name: "of candidates about as good the dearest is chosen", law: "the cheapest", file: "bench/internal/sizing/hedging.go",
+		old: "r.Present.ExtraPercent < chosen", new: "r.Present.ExtraPercent > chosen",
+		tests: []string{"TestPick"},
+	},
+	{
+		name: "calls may fail for a shorter tail", law: "no harm", file: "bench/internal/sizing/hedging.go",
+		old: "	return e.FailedPercent <= none.FailedPercent+harmPoints && ", new: "	return ",
+		tests: []string{"TestHarmless"},
+	},
+
+	// Whether calls are slow together.
+	{
+		name: "a hedge is looked for when its call begins", law: "correlation", file: "bench/internal/sizing/correlation.go",
+		old: "s.Start + seconds(limit)", new: "s.Start",
+		tests: []string{"TestCorrelationLooksWhereTheHedgeWouldBe"},
+	},
+	{
+		name: "without times a hedge is the next call", law: "correlation", file: "bench/internal/sizing/correlation.go",
+		old: "		from := i + max(1, int(math.Round(limit*rate)))\n", new: "		from := i + 1\n",
+		tests: []string{"TestCorrelationLooksWhereTheHedgeWouldBe"},
+	},
+	{
+		name: "chance makes calls slow together", law: "correlation", file: "bench/internal/sizing/correlation.go",
+		old: "c.Together > share+surely*c.Error", new: "c.Together > share",
+		tests: []string{"TestCorrelationIsMoreThanChance"},
+	},
+	{
+		name: "a correlation that leaves hedging its use refuses it", law: "correlation", file: "bench/internal/sizing/correlation.go",
+		old: "c.Together >= maxTogether && ", new: "",
+		tests: []string{"TestCorrelationIsTooMuch"},
+	},
+	{
+		name: "a call stands for its own hedge", law: "correlation", file: "bench/internal/sizing/trace.go",
+		old: "		i = call + nearby + 1\n", new: "",
+		tests: []string{"TestTraceKeepsWhatIsClose"},
+	},
+
+	// What is pasted.
+	{
+		name: "a large limit has no room to grow", law: "pasted", file: "bench/internal/sizing/paste.go",
+		old: "	if c.Max != 0 {\n", new: "	if c.Max == 1 {\n",
+		tests: []string{"TestGoTextHasTheNumbers"},
+	},
+	{
+		name: "the service config has the delay of the other candidate", law: "pasted", file: "bench/internal/sizing/paste.go",
+		old: "HedgingDelay: protoDuration(s.delay(g.Quantile))", new: "HedgingDelay: protoDuration(s.delay(r.Hedging.Chosen.Quantile))",
+		tests: []string{"TestServiceConfigParses"},
+	},
+}
