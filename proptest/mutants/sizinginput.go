@@ -87,7 +87,7 @@ var sizingInputFaults = []fault{
 	},
 	{
 		name: "vegeta calls an answer of 503 good", law: "failures", file: "bench/internal/sizing/read_vegeta.go",
-		old: " || r.Code < 200 || r.Code >= 400, ", new: ", ",
+		old: " || r.Code < 200 || r.Code >= 400,", new: ",",
 		tests: []string{"TestRead"},
 	},
 	{
