@@ -107,7 +107,7 @@ func (m *measurement) countRequests(r *row) {
 	r.ServerPeak = sweep.Peak(inside)
 }
 
-// check holds both logs against the laws, the warm-up included.
+// check holds all logs against the laws, the warm-up included.
 func (m *measurement) check(r *row) {
 	held := make([]sweep.Interval, 0, len(m.attempts))
 	l := &r.Law
@@ -123,15 +123,19 @@ func (m *measurement) check(r *row) {
 	for _, v := range m.report.Visits {
 		inside = append(inside, sweep.Interval{Start: v.Enter, End: v.Exit})
 	}
-	f := sweep.Compare(held, inside)
+	w := &m.underWay
+	l.Looks, l.Bare, l.BareMost = w.looks, w.bare, w.most
+	f := sweep.Compare(w.attempts, inside)
 	l.Enforced = m.experiment.Covered
 	l.Events, l.Excess, l.Violations = f.Events, f.Excess, f.Violations
-	l.PeakAboveLimit = max(0, sweep.Peak(held)-m.maxLimit)
+	// The attempts besides, for permits that came back early were never too many.
+	l.PeakAboveLimit = max(0, sweep.Peak(held)-m.maxLimit, sweep.Peak(w.attempts)-m.maxLimit)
 	l.ClockStepped = m.clockStep.Abs() > maxClockStep
 }
 
-// hold is the time for which an attempt surely held its permit: it was taken
-// before the first stamp, and released after the second.
+// hold is the time for which an attempt held its permit by the word of the hedger: it was
+// taken before the first stamp, and released after the second. That this is so is shown by
+// the looks of an underWay.
 func hold(a *hedgedlimit.AttemptEvent) sweep.Interval {
 	return sweep.Interval{Start: a.Granted.UnixNano(), End: a.Ended.UnixNano()}
 }

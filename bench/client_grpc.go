@@ -45,6 +45,7 @@ func newGRPCClient(e experiment, rec *recorder, addresses []string) (client, err
 	}
 	replicas.InitialState(state)
 	channel, err := grpc.NewClient(replicas.Scheme()+":///downstream.test", append(c.DialOptions(),
+		grpc.WithChainUnaryInterceptor(rec.underWay.intercept), // after those, so inside: once for each attempt
 		grpc.WithResolvers(replicas),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(), // the environment must not send loopback traffic elsewhere

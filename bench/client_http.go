@@ -31,7 +31,7 @@ type httpClient struct {
 
 func newHTTPClient(e experiment, rec *recorder, addresses []string, seed uint64) (client, error) {
 	base := newBase()
-	transport, err := httpmw.NewTransport(base,
+	transport, err := httpmw.NewTransport(underWayBase{base, &rec.underWay},
 		httpmw.WithConfig(e.configure(rec)),
 		httpmw.WithAttemptHeader(),
 		httpmw.PickTarget(balancer(addresses, seed)),

@@ -126,6 +126,7 @@ func (e experiment) configure(rec *recorder) func(host string, c *hedgedlimit.Co
 			return err
 		}
 		rec.limitWas(c.Limiter.Limit())
+		rec.underWay.watch(c.Limiter.InFlight)
 		c.OnAttempt = rec.attemptEnded
 		c.Gates = hedgedlimit.NoGates // the rows show what budget and limit do by themselves
 		c.Losers = hedgedlimit.Cancel()

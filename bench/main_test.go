@@ -57,10 +57,18 @@ func TestRun(t *testing.T) {
 	var stdout strings.Builder
 	dir := filepath.Join(t.TempDir(), "report")
 	args := strings.Fields("-rate 300 -duration 500ms -warmup 120 -json " + path + " -report " + dir)
-	if code := run(t.Context(), args, &stdout, t.Output()); code != exitOK {
-		t.Fatalf("exit code %d, want 0; output:\n%s", code, &stdout)
+	code := run(t.Context(), args, &stdout, t.Output())
+	if code != exitOK && code != exitMissed { // 150 calls are few, and the machine may be busy
+		t.Fatalf("exit code %d; output:\n%s", code, &stdout)
 	}
 	r := readReport[report](t, path)
+	met := true
+	for i := range r.Rounds {
+		met = met && r.Rounds[i].Verdict.TargetMet
+	}
+	if met != (code == exitOK) {
+		t.Errorf("exit code %d, and the targets were met: %t", code, met)
+	}
 	if len(r.Rounds) != 2 || r.rows() != 10 || r.Interrupted {
 		t.Fatalf("the report has %d rounds and %d rows, interrupted: %t", len(r.Rounds), r.rows(), r.Interrupted)
 	}
@@ -106,7 +114,8 @@ func checkRow(t *testing.T, protocol string, x *row) {
 		sum(c.Requests) > x.Requests || slices.Max(c.Permits) != x.PeakPermits || slices.Max(c.Server) > x.ServerPeak {
 		t.Errorf("%s: the course %+v is not that of the row %+v", name, c, x)
 	}
-	if x.Law.Grants < x.Calls || x.Law.Events < 4*x.Calls || x.Law.GrantsAbove != 0 {
+	if x.Law.Grants < x.Calls || x.Law.Events < 4*x.Calls || x.Law.GrantsAbove != 0 ||
+		x.Law.Looks < 2*x.Calls || x.Law.Bare != 0 || x.Law.PeakAboveLimit != 0 {
 		t.Errorf("%s: %+v", name, x.Law)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/course"
 )
 
-// exitMissed tells that a simulation went well and the library did not: a target was missed.
+// exitMissed tells that a run went well and the library did not: a target was missed, or may have
+// been, for all that the figures tell.
 const exitMissed = 3
 
 // maxParallel is what a machine may have of processors.

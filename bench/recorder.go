@@ -14,6 +14,8 @@ import (
 // recorder is the client's log of one row. Its methods may be called from any
 // goroutine.
 type recorder struct {
+	underWay underWay // has a lock of its own, and mu is never held with it
+
 	mu sync.Mutex
 	// Guarded by mu.
 

@@ -81,21 +81,31 @@ type row struct {
 	Course rowCourse `json:"course"`
 }
 
-// law is the proof that the limit held, over the warm-up and the measured calls.
+// law is the proof that the limit held, over the warm-up and the measured calls. It goes in two
+// steps: in the client, no more attempts are under way than the ledger has permits out (Looks, Bare,
+// BareMost); and the server counts no more than those attempts (Events, Excess, Violations).
 type law struct {
+	// Looks is how often the attempts under way, counted below the middleware, were held against
+	// the permits that the limiter had out: whenever one began or ended, in all rows. Bare counts the
+	// looks that found fewer permits, and BareMost is how many fewer at most. Both must be 0.
+	Looks    int `json:"looks"`
+	Bare     int `json:"bare_looks"`
+	BareMost int `json:"bare_most"`
+
 	// Enforced tells that Excess must be 0, because no attempt was cancelled.
 	Enforced bool `json:"enforced"`
-	// Events is how many arrivals, ends, grants and releases were swept over.
+	// Events is how many begins and ends, in the server and in the client, were swept over.
 	Events int `json:"events"`
-	// Excess is by how much the server's own count exceeded the permits held at
-	// that instant, at most; Violations counts the events after which it did.
+	// Excess is by how much the server's own count exceeded the attempts under way in the
+	// client at that instant, at most; Violations counts the events after which it did.
 	Excess     int `json:"excess"`
 	Violations int `json:"violations"`
 	// Grants is how many permits were granted, GrantsAbove those that found more
 	// in flight than the limit in force.
 	Grants      int `json:"grants"`
 	GrantsAbove int `json:"grants_above_limit"`
-	// PeakAboveLimit is by how much the permits exceeded the highest limit.
+	// PeakAboveLimit is by how much the permits, or the attempts under way, exceeded the
+	// highest limit.
 	PeakAboveLimit int `json:"peak_above_limit"`
 	// ClockStepped tells that the wall clock was changed, so that the two logs
 	// cannot be compared.

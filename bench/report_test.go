@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/downstream"
+	"github.com/holdfast-go/holdfast/bench/internal/sweep"
 	"github.com/holdfast-go/holdfast/hedgedlimit"
 	"github.com/holdfast-go/holdfast/limiter"
 	"github.com/holdfast-go/holdfast/permit"
@@ -31,14 +32,14 @@ func sampleReport() *report {
 			Experiment: experiments()[0], Calls: 3600, P50: 5.91, P95: 21.3, P99: 67.62, P999: 109.66, Max: 140.1,
 			LimitFinal: 1000, LimitMax: 1000, PeakPermits: 16, Requests: 3600, ServerPeak: 16,
 			CPUKnown: true, CPUSeconds: 0.471, CPUMsPer1000: 130.8, MemoryMB: 14.96, MemorySource: "peak resident",
-			Law: law{Enforced: true, Events: 22_400, Grants: 5600},
+			Law: law{Looks: 11_200, Enforced: true, Events: 22_400, Grants: 5600},
 		},
 		{
 			Experiment: experiments()[2], Calls: 3600, P50: 5.9, P95: 11.6, P99: 14.4, P999: 48, Max: 60,
 			DelayMs: 6, Hedges: 1240, HedgesWon: 239, Losers: 1240, CancelLagP50: 0.04, CancelLagP99: 0.21,
 			LimitFinal: 1000, LimitMax: 1000, PeakPermits: 16, OverhangPeak: 4,
 			Requests: 4823, ExtraRequests: 1223, ExtraPercent: 34, ServerPeak: 20, MemoryMB: 15,
-			Law: law{Events: 30_000, Excess: 10, Violations: 2000, Grants: 7500},
+			Law: law{Looks: 14_900, Events: 30_000, Excess: 10, Violations: 2000, Grants: 7500},
 		},
 		{
 			Experiment: experiments()[4], Calls: 3600, P50: 6, P95: 14.9, P99: 19.4, P999: 49.2, Max: 55,
@@ -46,7 +47,7 @@ func sampleReport() *report {
 			LimitFinal: 20, LimitMax: 30, PeakPermits: 20, OverhangPeak: 7,
 			Requests: 3949, ExtraRequests: 349, ExtraPercent: 9.694, ServerPeak: 18, Rejected: 2,
 			CPUKnown: true, CPUSeconds: 0.61, CPUMsPer1000: 169.4, MemoryMB: 15.02, MemorySource: "peak resident",
-			Law: law{Enforced: true, Events: 24_500, Grants: 6100},
+			Law: law{Looks: 12_200, Enforced: true, Events: 24_500, Grants: 6100},
 		},
 	}}
 	d.judge()
@@ -141,7 +142,22 @@ func TestJudge(t *testing.T) {
 		{name: "too many requests", change: func(r []row) { r[2].ExtraPercent = 12.1 }, line: "MISSED"},
 		{name: "more refused", change: func(r []row) { r[2].Rejected = 72 }, line: "note: adaptive: 2.0 % of the calls were refused or failed"},
 		{name: "as many refused", change: func(r []row) { r[0].Errors, r[2].Rejected = 360, 360 }, met: true, line: "and 0.0 % more failures"},
+		{name: "more failed, and most in both", change: func(r []row) { r[0].Errors, r[2].Rejected = 2000, 2100 }, line: "MISSED"},
+		{name: "most failed in both", change: func(r []row) { r[0].Errors, r[2].Rejected = 361, 361 }, line: "not to be judged: no hedging: 10.0 % of the calls were refused or failed"},
+		{name: "fewer failed than without", change: func(r []row) { r[0].Errors = 361 }, line: "NOT JUDGED"},
+		{name: "nobody answered", change: func(r []row) {
+			for i := range r {
+				r[i].Errors, r[i].Rejected, r[i].P99, r[i].GeneratorLateP99 = r[i].Calls, 0, 0, 1
+			}
+		}, line: "not to be judged: no hedging: 100.0 % of the calls were refused or failed"},
+		{name: "nobody answered in the adaptive row", change: func(r []row) { r[2].Errors, r[2].Rejected, r[2].P99 = 3600, 0, 0 }, line: "MISSED"},
+		{name: "starved without hedging", change: func(r []row) { r[0].P99, r[0].GeneratorLateP99 = 1035, 566 }, line: "not to be judged: no hedging: the generator was late by 566.0 ms in 1 % of the calls, where p99 is 1035.0 ms"},
+		{name: "starved in the adaptive row", change: func(r []row) { r[2].GeneratorLateP99 = 4 }, line: "not to be judged: adaptive: the generator was late by 4.0 ms"},
+		{name: "starved, and more refused", change: func(r []row) { r[2].GeneratorLateP99, r[2].Rejected = 4, 72 }, line: "NOT JUDGED"},
 		{name: "no adaptive row", change: func(r []row) { r[2].Experiment.Name = "x" }, line: "errors: 0 of 10800 calls; rejected: 2"},
+		{name: "no permit in a row that cancels", change: func(r []row) { r[1].Law.Bare, r[1].Law.BareMost = 7, 3 }, met: true, broken: 1, line: "LAW BROKEN: aggressive: attempts were under way without a permit, up to 3 at once, at 7 of 14900 looks"},
+		{name: "no permit is told beside the server's count", change: func(r []row) { r[0].Law.Bare, r[0].Law.BareMost = 7, 3 }, met: true, broken: 1, line: "server count ≤ permits: NO"},
+		{name: "nothing came to the server", change: func(r []row) { r[0].Requests, r[2].Requests = 0, 0 }, met: true, line: "server count ≤ permits: not shown"},
 		{name: "server beyond permits", change: func(r []row) { r[2].Law.Excess = 1 }, met: true, broken: 1, line: "server count ≤ permits: NO"},
 		{name: "grant above limit", change: func(r []row) { r[1].Law.GrantsAbove = 3 }, met: true, broken: 1, line: "each grant below its limit: NO"},
 		{name: "peak above limit", change: func(r []row) { r[2].Law.PeakAboveLimit = 2 }, met: true, broken: 1, line: "LAW BROKEN: adaptive: the permits exceeded the highest limit 30 by 2"},
@@ -182,6 +198,10 @@ func TestMeasurementRow(t *testing.T) {
 			{Number: 1, Grant: grant, Granted: at(0), Ended: at(60), Lost: true, Decided: at(30)},
 			{Number: 2, Kind: limiter.Hedge, Won: true, Grant: permit.Grant{InFlight: 3, Limit: 2}, Granted: at(20), Ended: at(31)},
 		},
+		underWay: underWayLog{
+			attempts: []sweep.Interval{{Start: ns(-20), End: ns(-1)}, {Start: ns(0), End: ns(60)}, {Start: ns(20), End: ns(31)}},
+			looks:    7, bare: 2, most: 1,
+		},
 		report: &downstream.Report{
 			Visits: []downstream.Visit{
 				{Call: 0, Attempt: 1, Enter: ns(-19), Exit: ns(-2)},
@@ -202,7 +222,7 @@ func TestMeasurementRow(t *testing.T) {
 	if r.Requests != 2 || r.ExtraRequests != 1 || r.ExtraPercent != 100 || r.ServerPeak != 2 || r.CPUSeconds != 3 || r.MemoryMB != 3 {
 		t.Errorf("requests: %+v", r)
 	}
-	want := law{Enforced: true, Events: 12, Excess: 1, Violations: 1, Grants: 3, GrantsAbove: 1}
+	want := law{Looks: 7, Bare: 2, BareMost: 1, Enforced: true, Events: 12, Excess: 1, Violations: 1, Grants: 3, GrantsAbove: 1}
 	if r.Law != want {
 		t.Errorf("law = %+v, want %+v", r.Law, want)
 	}

@@ -17,6 +17,7 @@ type measurement struct {
 	begin, end time.Time
 	samples    []sample
 	attempts   []hedgedlimit.AttemptEvent // of the warm-up too
+	underWay   underWayLog                // of the warm-up too
 	maxLimit   int
 	final      clientStats      // when the last measured call had ended
 	before     downstream.Usage // when measuring began
@@ -98,6 +99,7 @@ func measure(ctx context.Context, e experiment, s settings, v variant, p *progre
 	if m.attempts, m.maxLimit, err = rec.wait(ctx, started); err != nil {
 		return nil, err
 	}
+	m.underWay = rec.underWay.result()
 	if m.report, err = service.Report(); err != nil {
 		return nil, err
 	}

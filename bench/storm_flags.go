@@ -63,7 +63,8 @@ func parseStormFlags(args []string, w io.Writer) (stormOptions, error) {
 	if err := parseArgs(f, args, w); err != nil {
 		return stormOptions{}, err
 	}
-	if err := s.Validate(func(field any) string { return names[field] }); err != nil {
+	name := func(field any) string { return names[field] }
+	if err := s.Validate(name); err != nil {
 		return stormOptions{}, fmt.Errorf("bench: %w", err)
 	}
 	if o.plotPath != "" {
@@ -74,6 +75,9 @@ func parseStormFlags(args []string, w io.Writer) (stormOptions, error) {
 	var err error
 	if o.rows, err = pickNamed("-row", *rows, storm.Rows(*s), stormName); err != nil {
 		return stormOptions{}, err
+	}
+	if err := s.Bound(o.rows, name); err != nil {
+		return stormOptions{}, fmt.Errorf("bench: %w", err)
 	}
 	return o, o.commonFlags.validate()
 }

@@ -29,7 +29,7 @@ func (r *stormReport) printTable(w io.Writer) error {
 		x := &r.Rows[i]
 		f := x.Figures
 		fmt.Fprintf(t, "%-*s\t%s\t%s\t%.1f %%\t%s\t%.1f ×\t%s\t%.1f %%\t%.1f %%\t%s\t%s\t%s\n", names, x.Name,
-			storm.After(f.Recovered), storm.After(f.Answering), f.FirstTryPercent, storm.After(f.Failing), f.Peak, storm.Grouped(f.PeakQueue), f.WastedPercent,
+			f.Recovery(), storm.After(f.Answering), f.FirstTryPercent, f.LastFailure(), f.Peak, storm.Grouped(f.PeakQueue), f.WastedPercent,
 			100*float64(f.Failed)/float64(f.Calls), storm.Grouped(f.Attempts), storm.Grouped(f.Refused), x.missed())
 	}
 	if err := t.Flush(); err != nil { // which also tells of the errors before

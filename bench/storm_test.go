@@ -111,7 +111,7 @@ func TestStormSchema(t *testing.T) {
 		{"verdict", report["verdict"], "complete met missed targets"},
 		{"row", row, "about backoff calls_seconds capacity figures layers length_seconds limit load marked_share max_queue name outage_seconds start_seconds targets timeout_seconds"},
 		{"layer", row["layers"].([]any)[0], "budget tries"},
-		{"figures", row["figures"], "answered answering_seconds attempts calls came failed failing_seconds first_try_percent good most_attempts peak peak_of_ten peak_queue queue rate recovered_seconds refused served wasted wasted_percent"},
+		{"figures", row["figures"], "answered answering_seconds attempts calls came failed failing_seconds first_try_percent good healthy_seconds most_attempts peak peak_of_ten peak_queue queue rate recovered_seconds refused served unfailing_seconds wasted wasted_percent"},
 	} {
 		if got := strings.Join(slices.Sorted(maps.Keys(tt.object.(map[string]any))), " "); got != tt.want {
 			t.Errorf("%s has %s\nwant %s", tt.name, got, tt.want)
@@ -198,6 +198,7 @@ func TestParseStormFlagsErrors(t *testing.T) {
 		{"-backoff-factor 0", "bench: -backoff-factor 0 is not between 1 and 10"},
 		{"-backoff 10s -backoff-max 5s", "bench: -backoff-max 5s is less than -backoff 10s"},
 		{"-herd 2h", "bench: -herd 7200s is longer than -length 3600s"},
+		{"-load 10000 -capacity 10000", `bench: -load 10000 for -length 3600s, with -layers 3 of -tries 3, makes up to 972000000 attempts in the row "limit", more than 50000000`},
 		{"-marked 2", "bench: -marked 2 is not above 0 and at most 1"},
 		{"-parallel 0", "bench: -parallel 0 is not between 1 and 1024"},
 		{"-plot out.pdf", `bench: -plot "out.pdf" ends in neither .png nor .svg`},
@@ -205,6 +206,18 @@ func TestParseStormFlagsErrors(t *testing.T) {
 	} {
 		if _, err := parseStormFlags(strings.Fields(tt.args), io.Discard); err == nil || err.Error() != tt.want {
 			t.Errorf("parseStormFlags(%s): %v, want %s", tt.args, err, tt.want)
+		}
+	}
+	// What would take hours is refused in the rows that are to be run, and with the load that is theirs.
+	for _, tt := range []struct{ rows, want string }{
+		{"no retries,retries,blip,herd,deep", ""},
+		{"high load,retries", `bench: -high-load 10000 for -length 5000s, with -layers 3 of -tries 3, makes up to 55000000 attempts in the row "high load", more than 50000000`},
+		{"short queue + budget", ""}, // 9000 × 1.1 × 5000
+	} {
+		args := strings.Fields("-load 9000 -high-load 10000 -length 5000s -row")
+		_, err := parseStormFlags(append(args, tt.rows), io.Discard)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || err.Error() != tt.want) {
+			t.Errorf("-row %s: %v, want %q", tt.rows, err, tt.want)
 		}
 	}
 	if _, err := parseStormFlags([]string{"-row", "hail"}, io.Discard); err == nil || !strings.HasPrefix(err.Error(), `bench: -row "hail" is none of no retries, retries, `) {

@@ -18,13 +18,13 @@ var benchFaults = []fault{
 		name: "the end of a loser is when its call is decided", law: "the check", file: "bench/analyse.go",
 		old:   "	return sweep.Interval{Start: a.Granted.UnixNano(), End: a.Ended.UnixNano()}\n",
 		new:   "	end := a.Ended\n	if a.Lost {\n		end = a.Decided\n	}\n	return sweep.Interval{Start: a.Granted.UnixNano(), End: end.UnixNano()}\n",
-		tests: []string{"TestMeasurementRow"},
+		tests: []string{"TestMeasurementLaw"},
 	},
 	{
 		name: "permits are taken to be out for a while longer", law: "the check", file: "bench/analyse.go",
 		old:   "	return sweep.Interval{Start: a.Granted.UnixNano(), End: a.Ended.UnixNano()}\n",
 		new:   "	return sweep.Interval{Start: a.Granted.UnixNano(), End: a.Ended.Add(10 * time.Millisecond).UnixNano()}\n",
-		tests: []string{"TestMeasurementRow"},
+		tests: []string{"TestMeasurementLaw"},
 	},
 	{
 		name: "a grant one above the limit is none", law: "L5", file: "bench/analyse.go",
@@ -43,8 +43,61 @@ var benchFaults = []fault{
 	},
 	{
 		name: "permits may be more than the limit ever was", law: "L5", file: "bench/analyse.go",
-		old: "max(0, sweep.Peak(held)-m.maxLimit)", new: "max(0, sweep.Peak(held)-2*m.maxLimit)",
+		old: "max(0, sweep.Peak(held)-m.maxLimit, ", new: "max(0, sweep.Peak(held)-2*m.maxLimit, ",
 		tests: []string{"TestMeasurementLaw"},
+	},
+	{
+		name: "attempts may be more than the limit ever was", law: "L5", file: "bench/analyse.go",
+		old: ", sweep.Peak(w.attempts)-m.maxLimit)", new: ")",
+		tests: []string{"TestMeasurementLaw"},
+	},
+	{
+		name: "permits by the word of the hedger cover the server", law: "the check", file: "bench/analyse.go",
+		old: "sweep.Compare(w.attempts, inside)", new: "sweep.Compare(held, inside)",
+		tests: []string{"TestMeasurementLaw"},
+	},
+
+	// The attempts under way, and the permits that the ledger has out for them.
+	{
+		name: "every permit comes back before its work begins", law: "L2", file: "hedgedlimit/attempt.go",
+		old: "	t.permit, t.granted = p, p.GrantedAt()\n", new: "	t.permit, t.granted = p, p.GrantedAt()\n	p.Release(permit.Success)\n",
+		packages: []string{"bench"}, tests: []string{"TestCheckSeesUncoveredWork"},
+	},
+	{
+		name: "an abandoned permit frees its place", law: "L2", file: "permit/permit.go",
+		old:      "		x.witness.record.tag.CompareAndSwap(tag|held, tag|abandoned)\n",
+		new:      "		x.witness.record.tag.CompareAndSwap(tag|held, tag|abandoned)\n		x.Release(Canceled)\n",
+		packages: []string{"bench"}, tests: []string{"TestCheckSeesUncoveredWork"},
+	},
+	{
+		name: "nobody looks when an attempt ends", law: "the check", file: "bench/underway.go",
+		old: "	a.ended = true\n	u.lookLocked()\n", new: "	a.ended = true\n",
+		tests: []string{"TestUnderWaySeesPermitsThatComeBackEarly"},
+	},
+	{
+		name: "an attempt is looked at when it is no more", law: "the check", file: "bench/underway.go",
+		old: "	u.lookLocked()\n	u.n--\n", new: "	u.n--\n	u.lookLocked()\n",
+		tests: []string{"TestUnderWaySeesPermitsThatComeBackEarly"},
+	},
+	{
+		name: "what is under way when all is over is not looked at", law: "the check", file: "bench/underway.go",
+		old: "	u.lookLocked()\n	return u.log\n", new: "	return u.log\n",
+		tests: []string{"TestUnderWaySeesPermitsThatComeBackEarly"},
+	},
+	{
+		name: "an attempt that is read and closed ends twice", law: "the check", file: "bench/underway.go",
+		old: "	if a.ended {\n", new: "	if a.ended && u.n < 0 {\n",
+		tests: []string{"TestUnderWaySeesPermitsThatComeBackEarly"},
+	},
+	{
+		name: "an attempt ends with its headers", law: "the check", file: "bench/underway.go",
+		old: "	response.Body = &underWayBody{response.Body, a}\n", new: "	a.end()\n",
+		tests: []string{"TestUnderWayBaseEndsWithTheBody"},
+	},
+	{
+		name: "attempts without a permit are a note", law: "the check", file: "bench/verdict.go",
+		old: "		if l.Bare > 0 {\n", new: "		if l.Bare > 0 && l.Excess > 0 {\n",
+		tests: []string{"TestJudge"},
 	},
 	{
 		name: "the log is read before the last attempt is in it", law: "the check", file: "bench/recorder.go",
@@ -112,6 +165,21 @@ var benchFaults = []fault{
 	{
 		name: "any shorter tail meets the target", law: "targets", file: "bench/verdict.go",
 		old: "	targetRatio = 0.5\n", new: "	targetRatio = 1\n",
+		tests: []string{"TestJudge"},
+	},
+	{
+		name: "a tail that was not judged is good", law: "targets", file: "bench/verdict.go",
+		old: "	v.TargetMet = met && v.NotJudged == \"\"\n", new: "	v.TargetMet = met\n",
+		tests: []string{"TestJudge"},
+	},
+	{
+		name: "half of the calls may fail", law: "targets", file: "bench/verdict.go",
+		old: "	mostFailed = 10\n", new: "	mostFailed = 50\n",
+		tests: []string{"TestJudge"},
+	},
+	{
+		name: "a starved baseline is a baseline", law: "targets", file: "bench/verdict.go",
+		old: "cmp.Or(none.late(), adaptive.late())", new: "adaptive.late()",
 		tests: []string{"TestJudge"},
 	},
 	{

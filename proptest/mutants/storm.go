@@ -103,6 +103,11 @@ var stormFaults = []fault{
 		tests: []string{"TestTimeoutsLowerTheLimit"},
 	},
 	{
+		name: "a marked retry takes the reserve", law: "L4", file: "bench/internal/storm/gate.go",
+		old: "		kind = limiter.Hedge\n", new: "		kind = limiter.Primary\n",
+		tests: []string{"TestGates"},
+	},
+	{
 		name: "a queue of the server holds one more", law: "queue", file: "bench/internal/storm/gate.go",
 		old: "	if g.queue.n < g.max {\n", new: "	if g.queue.n <= g.max {\n",
 		tests: []string{"TestRows"},
@@ -126,8 +131,33 @@ var stormFaults = []fault{
 	},
 	{
 		name: "calls that still fail at the end have stopped", law: "figures", file: "bench/internal/storm/figures.go",
-		old: "f.lastFailure < c.Length-1-c.Timeout {", new: "f.lastFailure < c.Length {",
+		old: "max(c.Length-1-c.Timeout-f.lastFailure, 0)", new: "max(c.Length-1-f.lastFailure, 0)",
 		tests: []string{"TestFigures"},
+	},
+	{
+		name: "a queue that is short for the last seconds is over", law: "figures", file: "bench/internal/storm/figures.go",
+		old: "	if f.Healthy >= Health {\n", new: "	if f.Healthy > 0 {\n",
+		tests: []string{"TestFigures"},
+	},
+	{
+		name: "a minute without failures is told from its first second", law: "figures", file: "bench/internal/storm/figures.go",
+		old: "	if f.Unfailing >= Health {\n", new: "	if f.Unfailing > 0 {\n",
+		tests: []string{"TestFigures"},
+	},
+	{
+		name: "what is not told was never", law: "figures", file: "bench/internal/storm/figures.go",
+		old: "	if seconds == nil && sound > 0 {\n", new: "	if seconds == nil && sound > Health {\n",
+		tests: []string{"TestNotTold"},
+	},
+	{
+		name: "a budget bounds what a limit in front refuses", law: "the work of a row", file: "bench/internal/storm/case.go",
+		old: "			if c.Limit != AtClient {\n", new: "			if c.Limit != AtServer {\n",
+		tests: []string{"TestOneByOneBoundsTheWork"},
+	},
+	{
+		name: "a budget costs no time", law: "the work of a row", file: "bench/internal/storm/case.go",
+		old: "			asked = true\n", new: "",
+		packages: []string{"bench"}, tests: []string{"TestParseStormFlagsErrors"},
 	},
 	{
 		name: "a server without a queue has recovered, whatever it answers", law: "targets", file: "bench/internal/storm/rows.go",

@@ -68,5 +68,26 @@ func (c *Case) attempts() int {
 // end is the first tick after the outage.
 func (c *Case) end() int { return min(c.Start+c.Outage, c.Length) }
 
+// oneByOne is how many attempts are looked at one by one, at most: all of them where there is a
+// limit or a bound, and those that a budget has to be asked for. A retry that was not sent has cost
+// its budget nothing, so in front of the server a budget bounds nothing.
+func (c *Case) oneByOne() float64 {
+	each, asked := 1.0, c.detailed()
+	for _, l := range c.Layers {
+		tries := float64(l.Tries)
+		if l.Budget > 0 {
+			asked = true
+			if c.Limit != AtClient {
+				tries = min(tries, 1+l.Budget)
+			}
+		}
+		each *= tries
+	}
+	if !asked {
+		return 0
+	}
+	return each * float64(c.Load) * float64(c.Calls)
+}
+
 // detailed tells whether it matters when, within its tick, an attempt comes.
 func (c *Case) detailed() bool { return c.Limit != "" || c.MaxQueue > 0 }

@@ -19,7 +19,8 @@
 // comes again in the one after that. The outage begins when Start is over.
 //
 // The server has recovered in the tick from whose end on its queue never again holds more
-// than it can do within a time-out. Peak is how many attempts came to the server in the
+// than it can do within a time-out; that is told only if a minute of the run is left, for a
+// queue that is short for a few ticks may be so by chance. Peak is how many attempts came to the server in the
 // worst tick, as a multiple of the calls. Peak queue is that at the end of a tick. Wasted is
 // the share of what the server did that nobody waited for.
 //

@@ -5,12 +5,19 @@ import (
 	"strings"
 )
 
+// Health is how many seconds at the end of a run must be sound before it is told when trouble was
+// over: of a shorter time nobody knows whether it would have lasted.
+const Health = 60
+
 // Figures are what came of a storm. Those that are pointers are null where there is no such
-// second.
+// second, or it cannot be told.
 type Figures struct {
 	// Recovered is how many seconds after the outage the queue was back within what the
-	// server can do in a time-out, never to leave it again.
+	// server can do in a time-out, never to leave it again. It is null if Healthy is less than
+	// Health.
 	Recovered *int `json:"recovered_seconds"`
+	// Healthy is for how many seconds the queue was so at the end of the run.
+	Healthy int `json:"healthy_seconds"`
 	// Answering is how many seconds after the outage as many calls were answered in a second as
 	// came in one. It is null if they never were.
 	Answering *int `json:"answering_seconds"`
@@ -18,8 +25,11 @@ type Figures struct {
 	// answered by their first attempt.
 	FirstTryPercent float64 `json:"first_try_percent"`
 	// Failing is how many seconds after the outage the last call failed, and 0 if none did.
-	// It is null if calls still failed in the last time-out of the run, or the outage did not end.
+	// It is null if Unfailing is less than Health.
 	Failing *int `json:"failing_seconds"`
+	// Unfailing is for how many seconds no call failed at the end of the run, but for the last
+	// time-out, in which those that came could not. It is 0 if the outage did not end.
+	Unfailing int `json:"unfailing_seconds"`
 	// Peak is how many attempts came to the server in the worst second, as a multiple of the
 	// calls of a second.
 	Peak float64 `json:"peak"`
@@ -111,11 +121,15 @@ func (f *Figures) finish(c *Case) {
 			last = tick
 		}
 	}
-	if last < c.Length-1 {
+	f.Healthy = c.Length - 1 - last
+	if f.Healthy >= Health {
 		after := max(last+1-end, 0)
 		f.Recovered = &after
 	}
-	if end < c.Length && f.lastFailure < c.Length-1-c.Timeout {
+	if end < c.Length {
+		f.Unfailing = max(c.Length-1-c.Timeout-f.lastFailure, 0)
+	}
+	if f.Unfailing >= Health {
 		after := max(f.lastFailure-end, 0)
 		f.Failing = &after
 	}
@@ -135,7 +149,21 @@ func (f *Figures) finish(c *Case) {
 
 // String tells recovery, peak, peak queue and waste.
 func (f *Figures) String() string {
-	return fmt.Sprintf("%s, %.1f ×, %s, %.1f %%", After(f.Recovered), f.Peak, Grouped(f.PeakQueue), f.WastedPercent)
+	return fmt.Sprintf("%s, %.1f ×, %s, %.1f %%", f.Recovery(), f.Peak, Grouped(f.PeakQueue), f.WastedPercent)
+}
+
+// Recovery writes when the server had recovered.
+func (f *Figures) Recovery() string { return told(f.Recovered, f.Healthy) }
+
+// LastFailure writes when the last call failed.
+func (f *Figures) LastFailure() string { return told(f.Failing, f.Unfailing) }
+
+// told is After, but that what was sound at the end for too short a time may not have been never.
+func told(seconds *int, sound int) string {
+	if seconds == nil && sound > 0 {
+		return "not told"
+	}
+	return After(seconds)
 }
 
 // After writes how many seconds after the outage something was.

@@ -29,6 +29,9 @@ type Judgement struct {
 	Met   bool
 }
 
+// highLoad is the row with a load of its own.
+const highLoad = "high load"
+
 const (
 	// within is what seconds, not minutes, are.
 	within = 10
@@ -77,7 +80,7 @@ func Rows(s Settings) []Row {
 		r.Layers = shared(s.HighBudget)
 		r.Known = "after 149 s"
 	})
-	add("high load", fmt.Sprintf("%d calls a second, %s", s.HighLoad, budgeted(s.Budget)), func(r *Row) {
+	add(highLoad, fmt.Sprintf("%d calls a second, %s", s.HighLoad, budgeted(s.Budget)), func(r *Row) {
 		r.Layers, r.Load = shared(s.Budget), s.HighLoad
 		r.Known = "after 2,847 s"
 	})
@@ -145,7 +148,7 @@ func (r *Row) Judge(f *Figures) []Judgement {
 	}
 	if r.Within > 0 {
 		met := f.Recovered != nil && *f.Recovered <= r.Within && f.Answering != nil && *f.Answering <= r.Within
-		value := "recovered " + After(f.Recovered) + ", answers " + After(f.Answering)
+		value := "recovered " + f.Recovery() + ", answers " + After(f.Answering)
 		all = append(all, Judgement{What: fmt.Sprintf("recovered and answers within %d s", r.Within), Value: value, Met: met})
 	}
 	if r.FirstTry > 0 {

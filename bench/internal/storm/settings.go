@@ -37,6 +37,8 @@ const (
 	MaxAttempts = 1000
 	// maxBatches is attempts × length: what the queue may have to keep apart.
 	maxBatches = 5_000_000
+	// maxOneByOne attempts of a row take a minute.
+	maxOneByOne = 50_000_000
 )
 
 // attempts is tries to the power of layers, and MaxAttempts+1 if it is more than MaxAttempts.
@@ -102,6 +104,25 @@ func (s *Settings) Validate(name func(field any) string) error {
 	}
 	if s.Herd > s.Length {
 		return fmt.Errorf("%s %ds is longer than %s %ds", name(&s.Herd), s.Herd, name(&s.Length), s.Length)
+	}
+	return nil
+}
+
+// Bound names, as Validate does, the settings that would have one of the rows take more than a
+// minute or so. The rows are those of s, or some of them.
+func (s *Settings) Bound(rows []Row, name func(field any) string) error {
+	for i := range rows {
+		r := &rows[i]
+		n := r.oneByOne()
+		if n <= maxOneByOne {
+			continue
+		}
+		load := &s.Load
+		if r.Name == highLoad {
+			load = &s.HighLoad
+		}
+		return fmt.Errorf("%s %d for %s %ds, with %s %d of %s %d, makes up to %.0f attempts in the row %q, more than %d",
+			name(load), *load, name(&s.Length), s.Length, name(&s.Layers), s.Layers, name(&s.Tries), s.Tries, n, r.Name, maxOneByOne)
 	}
 	return nil
 }

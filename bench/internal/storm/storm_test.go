@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -113,6 +114,73 @@ func TestRows(t *testing.T) {
 	})
 }
 
+// What was over at the end, but for too short a time to tell, is told apart from what was not.
+func TestNotTold(t *testing.T) {
+	seven := 7
+	for _, tt := range []struct {
+		f    Figures
+		want string
+	}{
+		{Figures{}, "never never"},
+		{Figures{Healthy: 59, Unfailing: 1}, "not told not told"},
+		{Figures{Healthy: 60, Unfailing: 60, Recovered: &seven, Failing: new(int)}, "after 7 s after 0 s"},
+	} {
+		if got := tt.f.Recovery() + " " + tt.f.LastFailure(); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.f, got, tt.want)
+		}
+	}
+}
+
+// A server that is overloaded for good may have a short queue in the last seconds of a run, as here
+// behind a limit: that is not the end of the trouble.
+func TestOverloadIsNotOverAtTheEnd(t *testing.T) {
+	s := Defaults()
+	s.Load, s.Capacity, s.Length = 20, 1, 600
+	rows := slices.DeleteFunc(Rows(s), func(r Row) bool { return r.Limit != AtClient })
+	sweep := &Sweep{Rows: rows, Parallel: 2}
+	if err := sweep.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	short := 0
+	for i, f := range sweep.Figures {
+		if f.Recovered != nil || f.Failing != nil {
+			t.Errorf("%s: recovered %s, last failure %s, with %d of %d calls failed", rows[i].Name, f.Recovery(), f.LastFailure(), f.Failed, f.Calls)
+		}
+		if f.Healthy > 0 {
+			short++
+		}
+	}
+	if short == 0 {
+		t.Error("no row has a short queue at its end")
+	}
+}
+
+// What is counted beforehand is not less than what is then looked at.
+func TestOneByOneBoundsTheWork(t *testing.T) {
+	for _, load := range []int{70, 300} {
+		s := Defaults()
+		s.Load, s.HighLoad, s.Length = load, load, 300
+		sweep := &Sweep{Rows: Rows(s), Parallel: 2}
+		if err := sweep.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range sweep.Figures {
+			r := &sweep.Rows[i]
+			bound := r.oneByOne()
+			if bound == 0 {
+				if r.detailed() {
+					t.Errorf("%s: no bound", r.Name)
+				}
+				continue
+			}
+			// A full budget is a second's worth.
+			if most := bound + float64(len(r.Layers)*r.Load); float64(f.Attempts) > most {
+				t.Errorf("%s: %d attempts, and at most %.0f were expected", r.Name, f.Attempts, most)
+			}
+		}
+	}
+}
+
 // A row is the same on every run, whatever runs beside it.
 func TestRowsAreTheSameOnEveryRun(t *testing.T) {
 	s := Defaults()
@@ -187,8 +255,9 @@ func TestJudge(t *testing.T) {
 
 // What is worked out of the seconds, where the time-out is two of them.
 func TestFigures(t *testing.T) {
-	c := &Case{Capacity: 5, Load: 4, Timeout: 2, Start: 2, Outage: 3, Calls: 20, Length: 20}
+	c := &Case{Capacity: 5, Load: 4, Timeout: 2, Start: 2, Outage: 3, Calls: 100, Length: 100}
 	three, four, six := 3, 4, 6
+	late, later := 32, 35
 	for _, tt := range []struct {
 		name                          string
 		queue, good                   map[int]int // by second
@@ -197,7 +266,9 @@ func TestFigures(t *testing.T) {
 	}{
 		{"a queue that fits into a time-out is none", map[int]int{8: 10, 7: 11}, map[int]int{1: 4, 7: 3, 9: 4, 10: 3}, 11, &three, &four, &six},
 		{"a queue that comes back counts until the last second", map[int]int{6: 11, 8: 9, 10: 11}, map[int]int{8: 5}, 9, &six, &three, &four},
-		{"what lasts until the end is never over", map[int]int{19: 11}, nil, 17, nil, nil, nil},
+		{"what lasts until the end is never over", map[int]int{99: 11}, nil, 97, nil, nil, nil},
+		{"a minute without it is long enough to tell", map[int]int{39: 11}, nil, 37, &later, nil, &late},
+		{"less than a minute is not", map[int]int{40: 11}, nil, 38, nil, nil, nil},
 		{"what was over before the outage ended is over at once", map[int]int{4: 11}, map[int]int{5: 4}, 3, new(int), new(int), new(int)},
 	} {
 		f := newFigures(c)

@@ -1,12 +1,12 @@
 // Package sweep proves, from two logs and after the fact, that one count never
-// exceeded another: the work that a server saw inside it, and the permits that
-// its client held at the same instant.
+// exceeded another: the work that a server saw inside it, and what its client held at
+// the same instant, be it permits or attempts that it knows to be covered by them.
 //
-// The proof is worth as much as the stamps. If the client stamps the beginning
-// after a permit was granted and the end before it is released, and the server
-// stamps what is truly inside, then in a sound system each visit lies within its
-// permit, and so count(inside) ≤ count(held) at every instant. Both must read the
-// same clock.
+// The proof is worth as much as the stamps. If the client stamps what it held from
+// before it sent anything until after all had been answered, and the server
+// stamps what is truly inside, then in a sound system each visit lies within what
+// was held for it, and so count(inside) ≤ count(held) at every instant. Both must read
+// the same clock.
 package sweep
 
 import (
