@@ -12,6 +12,11 @@
 // everything to a file as well, -report draws a page of it, and -protocol chooses
 // one protocol.
 //
+// The proof takes no word of the middleware for it. Below that, the client counts the
+// attempts that are under way, and whenever one begins or ends it reads how many permits
+// the limiter has out, in every row. The log of the server is then held against those
+// attempts, in the rows that cancel nothing.
+//
 // The load is light by default, so that it runs anywhere. How the set-ups differ
 // near and beyond what the service can take, and why an aggressive delay is not
 // the best one, is seen with

@@ -28,7 +28,7 @@ const (
 // verdict is what comes of the rows of one round.
 type verdict struct {
 	// P99Ratio is the p99 of the adaptive row as a share of that without hedging,
-	// and 0 if one of the two is missing.
+	// and 0 if one of the two is missing, or nobody was answered in it.
 	P99Ratio     float64 `json:"p99_ratio"`
 	ExtraPercent float64 `json:"extra_percent"`
 	// MoreFailed is how many more calls in a hundred were refused or failed.
