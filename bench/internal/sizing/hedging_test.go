@@ -5,46 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/hedgearena"
 )
-
-// What is chosen of rows: the cheapest of those that are about as good as the best and harmless.
-func TestPick(t *testing.T) {
-	row := func(gain, extra float64, harmless, grpc bool) HedgeRow {
-		r := HedgeRow{GainPercent: gain, Harmless: harmless, GRPC: grpc}
-		r.Present.ExtraPercent = extra
-		return r
-	}
-	for _, tt := range []struct {
-		name string
-		rows []HedgeRow
-		want int // −1 is none
-	}{
-		{"none", nil, -1},
-		{"the best", []HedgeRow{row(20, 5, true, false), row(40, 10, true, false)}, 1},
-		{"a cheaper one as good", []HedgeRow{row(36, 5, true, false), row(40, 10, true, false)}, 0},
-		{"harm is left out", []HedgeRow{row(20, 5, true, false), row(40, 1, false, false)}, 0},
-		{"gRPC is apart", []HedgeRow{row(20, 5, true, false), row(40, 1, true, true)}, 0},
-		{"too little", []HedgeRow{row(9.9, 1, true, false)}, -1},
-		{"near the best is not enough", []HedgeRow{row(12, 5, true, false), row(9, 1, true, false)}, 0},
-	} {
-		got := pick(tt.rows, false)
-		if tt.want < 0 && got != nil || tt.want >= 0 && got != &tt.rows[tt.want] {
-			t.Errorf("%s: %+v", tt.name, got)
-		}
-	}
-}
-
-func TestHarmless(t *testing.T) {
-	none := &Effect{P99: 100, FailedPercent: 1}
-	for _, tt := range []struct {
-		p99, failed float64
-		want        bool
-	}{{100, 1, true}, {102, 1.1, true}, {102.1, 1, false}, {50, 1.11, false}} {
-		if got := harmless(&Effect{P99: tt.p99, FailedPercent: tt.failed}, none); got != tt.want {
-			t.Errorf("p99 %v and %v %% failed: %t", tt.p99, tt.failed, got)
-		}
-	}
-}
 
 // small is a sizing that takes little time.
 func small(in *Input, rate float64) *Sizing {
@@ -91,24 +54,25 @@ func TestHedgingIsRecommendedWhereItHelps(t *testing.T) {
 	}
 }
 
-// The simulation of calls that are slow together agrees with the statistics: hedges bring nothing.
+// The simulation of calls that are slow together agrees with the statistics: where a hedge would
+// be slow too it brings less than is worth it, or the statistics rule it out.
 func TestHedgesOfSlowSpellsBringNothing(t *testing.T) {
 	together, err := newInput("trace", drawn(20000, 200, lightTail, inSpells), Timed, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := small(together, 200)
-	h, err := s.compareHedging(t.Context(), 100, &Waiting{Refused: Effects{Present: Effect{P99: 1}}})
+	none, err := s.compare(t.Context(), "", fixed(100, false, s), 1, []hedgearena.Policy{unhedged()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := s.runBoth(t.Context(), "", []setup{{fixed(100, false, s), unhedged()}})
+	h, err := s.compareHedging(t.Context(), &Limit{Limit: 100, Found: true}, &Waiting{Refused: none[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range h.Rows {
-		if gain := 1 - r.Present.P99/none[0].Present.P99; gain > 0.25 {
-			t.Errorf("p%g, %g: p99 is %.0f %% lower", 100*r.Quantile, r.Ratio, 100*gain)
+	for i := range h.Rows {
+		if r := &h.Rows[i]; r.GainPercent >= 100*worthIt && !r.Correlated {
+			t.Errorf("%s: p99 is %.0f %% lower", r.Name(), r.GainPercent)
 		}
 	}
 }
@@ -138,7 +102,7 @@ func TestWaitingIsRecommendedWhereItSavesCalls(t *testing.T) {
 		want bool
 	}{{0.1, false}, {0.55, true}} {
 		s := small(in, tt.load*in.Capacity)
-		w, err := s.compareWaiting(t.Context(), 12)
+		w, err := s.compareWaiting(t.Context(), &Limit{Limit: 12, Found: true})
 		if err != nil || w.Wait != tt.want || w.MaxWaiting != 12 {
 			t.Errorf("at %v: %+v, %v", tt.load, w, err)
 		}
