@@ -91,10 +91,11 @@ func (s *Sizing) compareHedging(ctx context.Context, limit *Limit, w *Waiting) (
 }
 
 // tryWithoutGates tries Go without the gates where those seem to be in the way: a gRPC policy,
-// which has none, does far better. It does nothing if that was done.
+// which has none, does far better. It does nothing if that was done, or if there are so few calls
+// that the gates may not have learnt yet.
 func (s *Sizing) tryWithoutGates(ctx context.Context, h *Hedging, limit *Limit, wait bool) error {
 	gated, policy := pick(h.Rows, withGates), pick(h.Rows, asPolicy)
-	if policy == nil || gated != nil && gated.GainPercent >= policy.GainPercent-100*gatesWorth || slices.ContainsFunc(h.Rows, func(r HedgeRow) bool { return withoutAny(&r) }) {
+	if policy == nil || s.few() || gated != nil && gated.GainPercent >= policy.GainPercent-100*gatesWorth || slices.ContainsFunc(h.Rows, func(r HedgeRow) bool { return withoutAny(&r) }) {
 		return nil
 	}
 	// The best first.
@@ -254,7 +255,11 @@ func (s *Sizing) choose(h *Hedging) {
 	if c := h.Chosen; c != nil && !c.Gates {
 		h.reason("in Go the gates are left out, since they would hold back hedges that pay here: what they guard against is a surge, a standstill, a second in which calls are refused or wait, and hedges that do not win; the budget and the limit are left")
 	}
-	if h.Chosen == nil {
+	switch {
+	case h.Chosen != nil:
+	case s.few():
+		h.reason("too few calls to tell for Go, whose gates open as they see hedges win: %s", s.enough())
+	default:
 		h.reason("in Go nothing that was tried helps without harm: only the service config hedges")
 	}
 	if h.GRPC == nil {
@@ -269,8 +274,8 @@ func (s *Sizing) choose(h *Hedging) {
 	if !s.Input.Correlation.Known {
 		h.reason("it is not known whether calls are slow together: if they are, hedging does not help")
 	}
-	if n := s.judged(); n < 100*minBeyond {
-		h.reason("it rests on %.0f calls beyond the 99th percentile: more -calls or -seeds tell more", n/100)
+	if s.few() {
+		h.reason("it rests on few calls: %s", s.enough())
 	}
 	if dropped := h.count(func(r *HedgeRow) bool { return r.AsPasted != nil && r.Dropped }); dropped > 0 {
 		h.reason("%d that did better behind a fixed limit did harm, or brought too little, behind the limit that moves", dropped)
@@ -291,9 +296,9 @@ func (s *Sizing) whyNot(h *Hedging) string {
 		return fmt.Sprintf("calls are slow together: of those that begin when a hedge would, %.0f %% are slow as well (5 %% by chance), so a hedge meets what it is to avoid", 100*c.Together)
 	case used >= busy:
 		return fmt.Sprintf("there is no capacity to spare: the calls alone take %.0f %% of it", 100*used)
-	case s.judged() < 100*minBeyond:
+	case s.few():
 		h.TooFew = true
-		return fmt.Sprintf("too few calls to tell: %.0f are beyond the 99th percentile in all simulations of a row, and %d are needed; -calls %d tells", s.judged()/100, minBeyond, int(math.Ceil(100*minBeyond/float64(len(s.Seeds)))))
+		return "too few calls to tell: " + s.enough()
 	case dropped > 0:
 		return fmt.Sprintf("behind the limit that moves, all of the %d that were tried did harm or brought less than %.0f %%, though they did better behind a fixed one", dropped, 100*worthIt)
 	case h.count(harmlessly) > 0:
@@ -303,6 +308,18 @@ func (s *Sizing) whyNot(h *Hedging) string {
 	}
 	return fmt.Sprintf("no delay and budget cut the 99th percentile by %.0f %% without harm at either load; without a queue it is %.1f × the median",
 		100*worthIt, s.Input.Latency.Quantile(0.99)/s.Input.Latency.Quantile(0.5))
+}
+
+// few tells that the calls are too few to say that hedging will not help.
+func (s *Sizing) few() bool { return s.judged() < 100*minBeyond }
+
+// enough says how many would do.
+func (s *Sizing) enough() string {
+	why := fmt.Sprintf("%.0f are beyond the 99th percentile in all simulations of a row, and %d are needed", s.judged()/100, minBeyond)
+	if float64(s.Calls) > longest.Seconds()*s.Rate {
+		return fmt.Sprintf("%s; a simulation ends after %v of its own time, so more -seeds tell", why, longest)
+	}
+	return fmt.Sprintf("%s; -calls %d tells", why, int(math.Ceil(100*minBeyond/float64(len(s.Seeds)))))
 }
 
 // disagreement tells of the row of a kind whose mean is best.

@@ -23,9 +23,8 @@ type Recommendation struct {
 // Complete tells that every stage was reached.
 func (r *Recommendation) Complete() bool { return r.AsRecommended != nil }
 
-// Recommend finds out what to set. On an error, which is that of ctx if it ended, the result has
-// the stages that were over.
-func (s *Sizing) Recommend(ctx context.Context) (*Recommendation, error) {
+// recommend is Recommend for a model of this size.
+func (s *Sizing) recommend(ctx context.Context) (*Recommendation, error) {
 	r := &Recommendation{}
 	limit, err := s.findLimit(ctx)
 	if err != nil {

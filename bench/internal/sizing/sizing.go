@@ -186,11 +186,13 @@ func (s *Sizing) run(ctx context.Context, stage string, jobs []job) ([]Effect, e
 // Notes are what a reader must know of the simulations.
 func (s *Sizing) Notes() []string {
 	var notes []string
-	law := s.Input.Latency
-	if t, ok := law.(*Trace); ok {
+	if t, ok := s.Input.Latency.(*Trace); ok {
 		if drawn := t.Drawn(s.Calls); drawn != "" {
 			notes = append(notes, drawn)
 		}
+	}
+	if smaller := s.scaled(); smaller != "" {
+		notes = append(notes, smaller)
 	}
 	if late := s.late(); late > lateShare {
 		notes = append(notes, fmt.Sprintf("%.2g %% of the calls take longer than -timeout %v without any queue: they fail whatever is set", 100*late, s.Timeout))
