@@ -156,6 +156,8 @@ func rowNote(h *sizing.Hedging, x *sizing.HedgeRow) string {
 		return "  chosen"
 	case !x.Harmless:
 		return "  does harm"
+	case x.NoRoom:
+		return "  no room without gates"
 	case x.Correlated:
 		return "  slow together"
 	case x.Dropped && x.AsPasted != nil:

@@ -112,7 +112,7 @@ func TestSizeSchema(t *testing.T) {
 		{[]string{"recommendation", "limit", "rows"}, "answered_per_second equal_p99_ms extra_percent failed_percent good_percent held_percent high_p99_ms limit low_p99_ms p50_ms p99_ms"},
 		{[]string{"recommendation", "waiting"}, "max_wait_ms max_waiting refused wait waited"},
 		{[]string{"recommendation", "hedging"}, "chosen grpc none reasons recommended rows too_few"},
-		{[]string{"recommendation", "hedging", "rows"}, "as_pasted correlated delay_ms dropped fixed gain_percent gap gates grpc harmless heavier present quantile ratio worst_gain_percent"},
+		{[]string{"recommendation", "hedging", "rows"}, "as_pasted correlated delay_ms dropped fixed gain_percent gap gates grpc harmless heavier no_room present quantile ratio worst_gain_percent"},
 		{[]string{"recommendation", "unhedged", "present"}, "answered_per_second equal_p99_ms extra_percent failed_percent held_percent high_p99_ms low_p99_ms p50_ms p99_ms"},
 	} {
 		if got := strings.Join(slices.Sorted(maps.Keys(object(report, tt.path...))), " "); got != tt.want {

@@ -6,9 +6,11 @@
 package sizing
 
 import (
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Of ten dependencies whose best limit is known, nine limits at least are within 15 % of it; hedging
@@ -47,6 +49,96 @@ func TestCases(t *testing.T) {
 	if limits != most || within < most-1 {
 		t.Errorf("%d of %d limits are within 15 %%", within, limits)
 	}
+}
+
+// Near the edge as well: hedging is recommended where a tail comes by chance, be it so rare or in so
+// short spells that gates or quantiles are in the way, and refused where a hedge meets the
+// same, pays nothing, or finds no room; with each of three seeds of the latencies and of the
+// simulations. All of it takes minutes; without HOLDFAST_LONG it is one seed of the first
+// two.
+func TestAdviceNearTheEdge(t *testing.T) {
+	exponentially := func(source *rand.Rand, _ time.Duration) float64 { return 30 * source.ExpFloat64() }
+	modes := func(share, quick, slow float64) atATime {
+		return func(source *rand.Rand, _ time.Duration) float64 {
+			x := quick
+			if source.Float64() < share {
+				x = slow
+			}
+			return x * (0.9 + 0.2*source.Float64())
+		}
+	}
+	// Ten times as slow in a spell, which 3 % of the time is.
+	spells := func(length time.Duration) atATime {
+		return func(source *rand.Rand, at time.Duration) float64 {
+			x := 9 + 4*source.Float64()
+			if at%(length*100/3) < length {
+				x *= 10
+			}
+			return x
+		}
+	}
+	lightly := func(source *rand.Rand, _ time.Duration) float64 { return 20 + 10*source.Float64() }
+	// Load is a share of the capacity, and with no workers the capacity is not known.
+	for i, tt := range []struct {
+		name    string
+		latency atATime
+		workers int
+		load    float64
+		want    bool
+	}{
+		{"1.5 % are 31 times as slow", modes(0.015, 10, 310), 15, 0.3, true},
+		{"spells of 250 ms", spells(250 * time.Millisecond), 0, 0, false},
+		{"5 % are 22 times as slow", modes(0.05, 5, 110), 15, 0.5, true},
+		{"light tail", lightly, 15, 0.5, false},
+		{"exponential", exponentially, 70, 0.3, true},
+		{"spells of 5 ms", spells(5 * time.Millisecond), 0, 0, true},
+		// The delay that helps is longer than the spell.
+		{"spells of 50 ms", spells(50 * time.Millisecond), 0, 0, true},
+		{"spells of 2 s", spells(2 * time.Second), 0, 0, false},
+		{"busy", modes(0.05, 5, 110), 15, 0.9, false},
+		{"busy, 1.5 % are 31 times as slow", modes(0.015, 10, 310), 70, 0.9, false},
+	} {
+		seeds := uint64(3)
+		if os.Getenv("HOLDFAST_LONG") == "" {
+			if seeds = 1; i >= 2 {
+				break
+			}
+		}
+		for seed := uint64(1); seed <= seeds; seed++ {
+			in := recorded(t, seed, tt.latency)
+			s := small(in, 1000)
+			s.Calls, s.Seeds = 8000, []uint64{seed * 10, seed*10 + 1}
+			if tt.workers > 0 {
+				in.SetWorkers(tt.workers)
+				s.Rate = tt.load * in.Capacity
+			}
+			h := mustRecommend(t, s).Hedging
+			if h.Recommended != tt.want || (h.Chosen != nil) != tt.want {
+				t.Errorf("%s, seed %d: recommended %t, in Go %t: %q", tt.name, seed, h.Recommended, h.Chosen != nil, h.Reasons)
+			}
+		}
+	}
+}
+
+// atATime draws a latency in milliseconds, of a call at a time.
+type atATime func(source *rand.Rand, at time.Duration) float64
+
+// recorded are latencies of calls at a thousand calls a second for a minute.
+func recorded(t *testing.T, seed uint64, latency atATime) *Input {
+	t.Helper()
+	source := rand.New(rand.NewPCG(seed, 5))
+	samples := make([]Sample, 60000)
+	at := 0.0
+	for i := range samples {
+		at += source.ExpFloat64() / 1000
+		samples[i].Start = seconds(at)
+		samples[i].Latency = max(seconds(latency(source, samples[i].Start)/1000), time.Microsecond)
+	}
+	in, err := newInput("drawn", samples, Timed, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
 }
 
 // Where it does not help it is refused, with the reason.

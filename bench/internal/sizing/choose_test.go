@@ -29,6 +29,7 @@ func TestPick(t *testing.T) {
 		{"slow together is left out", []HedgeRow{row(20, 5, nil), row(40, 1, func(r *HedgeRow) { r.Correlated = true })}, 0},
 		{"dropped is left out", []HedgeRow{row(20, 5, nil), row(40, 1, func(r *HedgeRow) { r.Dropped = true })}, 0},
 		{"a seed disagrees", []HedgeRow{row(20, 5, nil), row(40, 1, func(r *HedgeRow) { r.WorstGainPercent = 9.9 })}, 0},
+		{"no room is left out", []HedgeRow{row(20, 5, nil), row(40, 1, func(r *HedgeRow) { r.NoRoom = true })}, 0},
 		{"gRPC is apart", []HedgeRow{row(20, 5, nil), row(40, 1, func(r *HedgeRow) { r.GRPC, r.Gates = true, false })}, 0},
 		{"no gates are apart", []HedgeRow{row(20, 5, nil), row(40, 1, func(r *HedgeRow) { r.Gates = false })}, 0},
 		{"too little", []HedgeRow{row(9.9, 1, nil)}, -1},
@@ -102,6 +103,27 @@ func TestHarmless(t *testing.T) {
 			if got := harmless(&both, &Effects{Present: none, Heavier: none}); got != tt.want {
 				t.Errorf("p99 %v and %v %% failed: %t", tt.p99, tt.failed, got)
 			}
+		}
+	}
+}
+
+// A few more failures with one seed than with another are no harm, and as many with each are.
+func TestHarmIsBeyondChance(t *testing.T) {
+	effects := func(failed ...float64) *Effects {
+		e := Effect{}
+		for _, f := range failed {
+			e.seeds = append(e.seeds, seedEffect{p99: 100, failed: f})
+		}
+		e.sum()
+		return &Effects{Present: e, Heavier: e}
+	}
+	none := effects(0.3, 0.3)
+	for _, tt := range []struct {
+		failed [2]float64
+		want   bool
+	}{{[2]float64{0.3, 0.6}, true}, {[2]float64{0.44, 0.46}, false}} {
+		if got := harmless(effects(tt.failed[:]...), none); got != tt.want {
+			t.Errorf("%v %% failed, 0.3 %% without: harmless %t", tt.failed, got)
 		}
 	}
 }

@@ -24,7 +24,7 @@ const (
 	// minBeyond is how many calls must be beyond the 99th percentile, in all seeds together, to say
 	// that hedging will not help: with so many the percentile is known to about 15 % of its rank.
 	minBeyond = 50
-	// confirmTimes as many calls as usual: a limit that moves adds chance of its own.
+	// confirmTimes as many seeds as usual: a limit that moves adds chance of its own.
 	confirmTimes = 3
 )
 
@@ -45,6 +45,9 @@ type HedgeRow struct {
 	Effects
 	// Harmless tells that neither load is worse than without hedging.
 	Harmless bool `json:"harmless"`
+	// NoRoom tells that it has no gates where those are needed: the calls alone take three
+	// fourths of the capacity.
+	NoRoom bool `json:"no_room"`
 	// Correlated tells that calls that begin after that delay are slow as well.
 	Correlated bool `json:"correlated"`
 	// GainPercent is by how much p99 is lower at the present load, and WorstGainPercent with the
@@ -95,7 +98,7 @@ func (s *Sizing) compareHedging(ctx context.Context, limit *Limit, w *Waiting) (
 // that the gates may not have learnt yet.
 func (s *Sizing) tryWithoutGates(ctx context.Context, h *Hedging, limit *Limit, wait bool) error {
 	gated, policy := pick(h.Rows, withGates), pick(h.Rows, asPolicy)
-	if policy == nil || s.few() || gated != nil && gated.GainPercent >= policy.GainPercent-100*gatesWorth || slices.ContainsFunc(h.Rows, func(r HedgeRow) bool { return withoutAny(&r) }) {
+	if policy == nil || s.few() || s.utilisation(heavier*s.Rate) >= busy || gated != nil && gated.GainPercent >= policy.GainPercent-100*gatesWorth || slices.ContainsFunc(h.Rows, func(r HedgeRow) bool { return withoutAny(&r) }) {
 		return nil
 	}
 	// The best first.
@@ -115,7 +118,7 @@ func (s *Sizing) try(ctx context.Context, h *Hedging, limit *Limit, wait bool, a
 	for _, c := range all {
 		policies = append(policies, c.policy())
 	}
-	both, err := s.compare(ctx, "hedging", s.behind(limit, wait), 1, policies, &h.None)
+	both, err := s.compare(ctx, "hedging", s.behind(limit, wait), policies, &h.None)
 	if err != nil {
 		return err
 	}
@@ -127,6 +130,12 @@ func (s *Sizing) try(ctx context.Context, h *Hedging, limit *Limit, wait bool, a
 			DelayMS: 1000 * delay.Seconds(), Ratio: c.ratio, Effects: both[i], candidate: c,
 		}
 		r.Harmless = harmless(&r.Effects, &h.None)
+		// Go has the choice, and keeps its gates where 1.5 × the load needs them.
+		load := s.Rate
+		if !c.grpc {
+			load *= heavier
+		}
+		r.NoRoom = !c.gates && s.utilisation(load) >= busy
 		r.GainPercent, r.WorstGainPercent = gain(&r.Present, &h.None.Present)
 		if trace != nil {
 			at := correlateAt(trace.samples, trace.order, trace.rate, delay)
@@ -148,12 +157,28 @@ func unlikeRows(rows []HedgeRow) []HedgeRow {
 	})
 }
 
-// harmless tells that neither load is worse than with none.
+// harmless tells that neither load is worse than with none. Of failures it is more than a standard
+// error of the differences between seeds beyond the bound: where calls are few or the load is high,
+// failures come in clusters, and are as many more with one seed as less with another.
 func harmless(e, none *Effects) bool {
 	one := func(e, none *Effect) bool {
-		return e.FailedPercent <= none.FailedPercent+harmPoints && e.EqualP99 <= none.EqualP99*(1+harmShare)
+		return e.FailedPercent-failureError(e, none) <= none.FailedPercent+harmPoints && e.EqualP99 <= none.EqualP99*(1+harmShare)
 	}
 	return one(&e.Present, &none.Present) && one(&e.Heavier, &none.Heavier)
+}
+
+// failureError is the standard error of how many points more fail than with none, 0 with one seed.
+func failureError(e, none *Effect) float64 {
+	n := float64(len(e.seeds))
+	if n < 2 {
+		return 0
+	}
+	squares := 0.0
+	for i, x := range e.seeds {
+		d := (x.failed - none.seeds[i].failed) - (e.FailedPercent - none.FailedPercent)
+		squares += d * d
+	}
+	return math.Sqrt(squares / (n - 1) / n)
 }
 
 // gain is by how much p99 is lower, and with the worst of the seeds.
@@ -169,7 +194,7 @@ func gain(e, none *Effect) (mean, worst float64) {
 
 // suits tells that a row may be recommended, as far as it is known.
 func (r *HedgeRow) suits() bool {
-	return r.Harmless && !r.Correlated && !r.Dropped && r.WorstGainPercent >= 100*worthIt
+	return r.Harmless && !r.NoRoom && !r.Correlated && !r.Dropped && r.WorstGainPercent >= 100*worthIt
 }
 
 // The kinds of rows.
@@ -219,7 +244,7 @@ func (s *Sizing) confirm(ctx context.Context, h *Hedging, limit limitSetup, none
 		if len(rows) == 0 {
 			return nil
 		}
-		both, err := s.compare(ctx, "recommendation", limit, confirmTimes, policies, none)
+		both, err := s.compare(ctx, "recommendation", limit, policies, none)
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func TestHedgesOfSlowSpellsBringNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := small(together, 200)
-	none, err := s.compare(t.Context(), "", fixed(100, false, s), 1, []hedgearena.Policy{unhedged()}, nil)
+	none, err := s.compare(t.Context(), "", fixed(100, false, s), []hedgearena.Policy{unhedged()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func (s *Sizing) compareWaiting(ctx context.Context, limit *Limit) (Waiting, err
 	both, err := s.runBoth(ctx, "waiting", []setup{
 		{s.behind(limit, false), unhedged()},
 		{s.behind(limit, true), unhedged()},
-	}, 1, nil)
+	}, nil)
 	if err != nil {
 		return Waiting{}, err
 	}

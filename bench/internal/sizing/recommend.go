@@ -23,6 +23,18 @@ type Recommendation struct {
 // Complete tells that every stage was reached.
 func (r *Recommendation) Complete() bool { return r.AsRecommended != nil }
 
+// moreSeeds is the same with confirmTimes as many seeds.
+func (s *Sizing) moreSeeds() *Sizing {
+	more := *s
+	more.Seeds = nil
+	for i := range uint64(confirmTimes) {
+		for _, seed := range s.Seeds {
+			more.Seeds = append(more.Seeds, seed^i<<40)
+		}
+	}
+	return &more
+}
+
 // recommend is Recommend for a model of this size.
 func (s *Sizing) recommend(ctx context.Context) (*Recommendation, error) {
 	r := &Recommendation{}
@@ -42,11 +54,12 @@ func (s *Sizing) recommend(ctx context.Context) (*Recommendation, error) {
 	}
 	r.Hedging = hedging
 	moving := adaptive(limit.Limit, waiting.Wait, s)
-	none, err := s.compare(ctx, "recommendation", moving, confirmTimes, []hedgearena.Policy{unhedged()}, nil)
+	again := s.moreSeeds()
+	none, err := again.compare(ctx, "recommendation", moving, []hedgearena.Policy{unhedged()}, nil)
 	if err != nil {
 		return r, err
 	}
-	if err := s.confirm(ctx, hedging, moving, &none[0]); err != nil {
+	if err := again.confirm(ctx, hedging, moving, &none[0]); err != nil {
 		return r, err
 	}
 	if hedging.best() == nil {
@@ -54,7 +67,7 @@ func (s *Sizing) recommend(ctx context.Context) (*Recommendation, error) {
 		if err := s.tryWithoutGates(ctx, hedging, &limit, waiting.Wait); err != nil {
 			return r, err
 		}
-		if err := s.confirm(ctx, hedging, moving, &none[0]); err != nil {
+		if err := again.confirm(ctx, hedging, moving, &none[0]); err != nil {
 			return r, err
 		}
 	}

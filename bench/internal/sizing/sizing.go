@@ -241,21 +241,21 @@ func (e *Effect) sum() {
 	}
 }
 
-// compare runs policies behind a limit at the present load and at the heavier one, so many times
-// as many calls as usual. None, if it is not nil, is what they are compared with.
-func (s *Sizing) compare(ctx context.Context, stage string, limit limitSetup, times float64, policies []hedgearena.Policy, none *Effects) ([]Effects, error) {
+// compare runs policies behind a limit at the present load and at the heavier one. None, if it is
+// not nil, is what they are compared with.
+func (s *Sizing) compare(ctx context.Context, stage string, limit limitSetup, policies []hedgearena.Policy, none *Effects) ([]Effects, error) {
 	var setups []setup
 	for _, p := range policies {
 		setups = append(setups, setup{limit, p})
 	}
-	return s.runBoth(ctx, stage, setups, times, none)
+	return s.runBoth(ctx, stage, setups, none)
 }
 
 // runBoth is compare for set-ups with limits of their own.
-func (s *Sizing) runBoth(ctx context.Context, stage string, setups []setup, times float64, none *Effects) ([]Effects, error) {
+func (s *Sizing) runBoth(ctx context.Context, stage string, setups []setup, none *Effects) ([]Effects, error) {
 	var jobs []job
 	for _, x := range setups {
-		now := job{setup: x, rate: s.Rate, times: times, warmUp: warmUpLeast}
+		now := job{setup: x, rate: s.Rate, warmUp: warmUpLeast}
 		more := now
 		more.rate = heavier * s.Rate
 		if none != nil {

@@ -91,7 +91,7 @@ func (t *Trace) Mean() float64 { return t.mean }
 // file that is longer is taken in stretches from all over it.
 func (t *Trace) drawn(seed uint64, calls int) *Trace {
 	x := *t
-	_, x.shift = math.Modf(float64(seed%(1<<20)) * math.Sqrt2)
+	_, x.shift = math.Modf(float64((seed+7*(seed>>40))%(1<<20)) * math.Sqrt2)
 	if calls < len(t.latency) {
 		x.stretch = max(1, calls/stretches)
 	}
