@@ -107,7 +107,8 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// A few more failures with one seed than with another are no harm, and as many with each are.
+// A few more failures with one seed than with another are no harm. As many with each are, and so are
+// many.
 func TestHarmIsBeyondChance(t *testing.T) {
 	effects := func(failed ...float64) *Effects {
 		e := Effect{}
@@ -121,7 +122,7 @@ func TestHarmIsBeyondChance(t *testing.T) {
 	for _, tt := range []struct {
 		failed [2]float64
 		want   bool
-	}{{[2]float64{0.3, 0.6}, true}, {[2]float64{0.44, 0.46}, false}} {
+	}{{[2]float64{0.3, 0.6}, true}, {[2]float64{0.44, 0.46}, false}, {[2]float64{0.1, 1.1}, false}} {
 		if got := harmless(effects(tt.failed[:]...), none); got != tt.want {
 			t.Errorf("%v %% failed, 0.3 %% without: harmless %t", tt.failed, got)
 		}

@@ -157,12 +157,13 @@ func unlikeRows(rows []HedgeRow) []HedgeRow {
 	})
 }
 
-// harmless tells that neither load is worse than with none. Of failures it is more than a standard
-// error of the differences between seeds beyond the bound: where calls are few or the load is high,
-// failures come in clusters, and are as many more with one seed as less with another.
+// harmless tells that neither load is worse than with none. Failures are harm if they are beyond the
+// bound by more than the standard error of the differences between seeds, and in any case by as
+// much as the bound again: under a high load failures come in clusters, and are as many more
+// with one seed as less with another.
 func harmless(e, none *Effects) bool {
 	one := func(e, none *Effect) bool {
-		return e.FailedPercent-failureError(e, none) <= none.FailedPercent+harmPoints && e.EqualP99 <= none.EqualP99*(1+harmShare)
+		return e.FailedPercent-min(failureError(e, none), harmPoints) <= none.FailedPercent+harmPoints && e.EqualP99 <= none.EqualP99*(1+harmShare)
 	}
 	return one(&e.Present, &none.Present) && one(&e.Heavier, &none.Heavier)
 }
