@@ -2,8 +2,11 @@ package sizing
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/hedgearena"
 )
 
 // What is chosen of rows: the cheapest of those that are about as good as the best, harmless, and
@@ -193,4 +196,97 @@ func twoModes(t *testing.T, seed uint64, share, quick, slow float64, workers int
 	}
 	in.SetWorkers(workers)
 	return in
+}
+
+// The reason why not is the one that is so.
+func TestReasonsWhyNot(t *testing.T) {
+	row := func(change func(*HedgeRow)) HedgeRow {
+		r := HedgeRow{Gates: true, Quantile: 0.95, Ratio: 0.1, GainPercent: 50, WorstGainPercent: 50, Harmless: true}
+		change(&r)
+		return r
+	}
+	nothing := func(r *HedgeRow) { r.GainPercent, r.WorstGainPercent = 1, 1 }
+	for _, tt := range []struct {
+		name   string
+		row    func(*HedgeRow)
+		calls  int
+		load   float64
+		few    bool
+		reason string
+	}{
+		{"nothing", nothing, 5000, 0.3, false, "no delay and budget cut"},
+		{"few calls", nothing, 4000, 0.3, true, "too few calls to tell: 40 are beyond the 99th percentile in all simulations of a row, and 50 are needed; -calls 5000 tells"},
+		{"a slow service", nothing, 10_000_000, 0.0002, true, "too few calls to tell: "},
+		{"seeds", func(r *HedgeRow) { r.WorstGainPercent = 2 }, 5000, 0.3, false, "seeds disagree: with p95, budget 10 % p99 is 50 % lower on average, and 2 % with the worst seed"},
+		{"harm", func(r *HedgeRow) { r.Harmless = false }, 5000, 0.3, false, "each delay and budget that cuts the 99th percentile by 10 % does harm"},
+		{"harm when the limit moves", func(r *HedgeRow) { r.Dropped, r.AsPasted = true, &Effects{} }, 5000, 0.3, false, "behind the limit that moves, all of the 1"},
+		{"no room", nothing, 5000, 0.8, false, "there is no capacity to spare: the calls alone take 80 %"},
+	} {
+		s := small(fromTable(t, heavyTable, 40), 0)
+		s.Calls, s.Rate = tt.calls, tt.load*s.Input.Capacity
+		h := &Hedging{Rows: []HedgeRow{row(tt.row)}}
+		s.choose(h)
+		if h.Recommended || h.Chosen != nil || h.TooFew != tt.few || len(h.Reasons) != 1 || !strings.HasPrefix(h.Reasons[0], tt.reason) {
+			t.Errorf("%s: recommended %t, too few %t, %q", tt.name, h.Recommended, h.TooFew, h.Reasons)
+		}
+	}
+}
+
+// Go and gRPC are chosen each for itself.
+func TestGoAndGRPCAreChosenApart(t *testing.T) {
+	good := HedgeRow{GainPercent: 50, WorstGainPercent: 50, Harmless: true}
+	gated, policy := good, good
+	gated.Gates, policy.GRPC = true, true
+	for _, tt := range []struct {
+		rows     []HedgeRow
+		inGo, gr bool
+		reason   string
+	}{
+		{[]HedgeRow{gated, policy}, true, true, ""},
+		{[]HedgeRow{gated}, true, false, "the service config has none"},
+		{[]HedgeRow{policy}, false, true, "only the service config hedges"},
+		{[]HedgeRow{good, policy}, true, true, "in Go the gates are left out"},
+	} {
+		s := small(fromTable(t, heavyTable, 40), 0)
+		s.Rate = 0.3 * s.Input.Capacity
+		h := &Hedging{Rows: tt.rows}
+		s.choose(h)
+		if !h.Recommended || (h.Chosen != nil) != tt.inGo || (h.GRPC != nil) != tt.gr || !strings.Contains(strings.Join(h.Reasons, "\n"), tt.reason) {
+			t.Errorf("%+v: Go %v, gRPC %v, %q", tt.rows, h.Chosen, h.GRPC, h.Reasons)
+		}
+	}
+}
+
+// Who refuses calls has no lower p99 by it: what it does not answer counts as slower than any.
+func TestRefusalsDoNotLowerThePercentile(t *testing.T) {
+	s := small(fromTable(t, heavyTable, 40), 0)
+	s.Rate = 0.5 * s.Input.Capacity
+	policies := []hedgearena.Policy{unhedged()}
+	none, err := s.compare(t.Context(), "", fixed(100, false, s), policies, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tight, err := s.compare(t.Context(), "", fixed(15, false, s), policies, &none[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, than := &tight[0].Present, &none[0].Present
+	if than.FailedPercent != 0 || than.EqualP99 != than.P99 || e.FailedPercent < 2 {
+		t.Fatalf("none %+v, refusing %+v", than, e)
+	}
+	if e.P99 > 1.05*than.P99 || e.EqualP99 != 1000*s.Timeout.Seconds() {
+		t.Errorf("none %+v, refusing %+v", than, e)
+	}
+}
+
+// Calls that take longer than the time-out by themselves are noted.
+func TestNotesOfTheTimeout(t *testing.T) {
+	s := small(fromTable(t, heavyTable, 40), 100)
+	if notes := s.Notes(); len(notes) != 0 {
+		t.Errorf("with a long time-out: %q", notes)
+	}
+	s.Timeout = 100 * time.Millisecond
+	if notes := s.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], "1 % of the calls take longer than -timeout 100ms") {
+		t.Errorf("%q", notes)
+	}
 }
