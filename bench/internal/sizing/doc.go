@@ -31,8 +31,8 @@
 // that: behind the gates of the library, and as a gRPC hedgingPolicy, which has none. Where those
 // do far better, they are tried in Go without the gates as well. One suits if it cuts the 99th
 // percentile by a tenth at the present load, with every seed, while at both loads it fails at
-// most 0.1 points more than no hedging, or 0.2 if seeds differ by as much, and raises the 99th
-// percentile by at most 2 %. A refused call counts as slower than any other. Calls must not
+// most 0.1 points more than no hedging, or twice that or a fourth more if seeds differ by as
+// much, and raises the 99th percentile by at most 2 %. A refused call counts as slower than any other. Calls must not
 // be slow together after that delay. Among those within five points of the best, the one that
 // sends least is chosen. It is then tried behind the limit that moves, as it will be; if it does harm
 // there, the next is.

@@ -19,6 +19,8 @@ const (
 	gatesWorth = 0.2
 	// The bounds of harm are those of hedgearena.
 	harmPoints, harmShare = 0.1, 0.02
+	// harmOfMany is what share more failures than there are anyway may be chance.
+	harmOfMany = 0.25
 	// busy is a share of the capacity at which there is little to spare.
 	busy = 0.75
 	// minBeyond is how many calls must be beyond the 99th percentile, in all seeds together, to say
@@ -158,12 +160,13 @@ func unlikeRows(rows []HedgeRow) []HedgeRow {
 }
 
 // harmless tells that neither load is worse than with none. Failures are harm if they are beyond the
-// bound by more than the standard error of the differences between seeds, and in any case by as
-// much as the bound again: under a high load failures come in clusters, and are as many more
-// with one seed as less with another.
+// bound by more than the standard error of the differences between seeds, and in any case if they
+// are by as much as the bound again and by a fourth more than there are anyway: under a high load
+// failures come in clusters, and are as many more with one seed as less with another.
 func harmless(e, none *Effects) bool {
 	one := func(e, none *Effect) bool {
-		return e.FailedPercent-min(failureError(e, none), harmPoints) <= none.FailedPercent+harmPoints && e.EqualP99 <= none.EqualP99*(1+harmShare)
+		chance := min(failureError(e, none), max(harmPoints, none.FailedPercent*harmOfMany))
+		return e.FailedPercent-chance <= none.FailedPercent+harmPoints && e.EqualP99 <= none.EqualP99*(1+harmShare)
 	}
 	return one(&e.Present, &none.Present) && one(&e.Heavier, &none.Heavier)
 }
