@@ -235,7 +235,7 @@ func TestHedgesFollowTheTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, u := range []float64{0.6, 0.9} {
-		if got := x.Service(250, 2, 500*time.Millisecond, u); got != 4 {
+		if got := x.Service(210, 2, 500*time.Millisecond, u); got != 4 {
 			t.Errorf("half a second later it takes %v s, want 4 s as in the next burst", got)
 		}
 	}
