@@ -76,6 +76,7 @@ func (r *sizeReport) addInput(s *sizing.Sizing) {
 	if in.Capacity > 0 && s.Rate > in.Capacity {
 		r.Input.Notes = append(r.Input.Notes, "the present load is more than the capacity: either the latencies have queues in them, or -workers or -rate are not so")
 	}
+	r.Input.Notes = append(r.Input.Notes, s.Notes()...)
 }
 
 // addText enters the text to paste.

@@ -19,7 +19,11 @@ func (r *sizeReport) printTables(w io.Writer) error {
 			printLimit(&b, rec.Limit)
 		}
 		if rec.Waiting != nil {
-			printEffects(&b, "Without hedging, behind that limit as a fixed one", []effectsRow{
+			title := "Without hedging, behind that limit as a fixed one"
+			if !rec.Limit.Found {
+				title = "Without hedging, behind a limit that moves"
+			}
+			printEffects(&b, title, []effectsRow{
 				{"refused", rec.Waiting.Refused, ""},
 				{fmt.Sprintf("waits up to %.4g ms", rec.Waiting.MaxWaitMS), rec.Waiting.Waited, ""},
 			})
@@ -49,16 +53,7 @@ func (x *sizeInput) print(b *strings.Builder) {
 	} else {
 		fmt.Fprintf(b, "  capacity     not known: -workers tells it, or load does; it is taken for plenty\n")
 	}
-	if c := &x.Correlation; c.Known {
-		word := "by chance"
-		if c.Correlated {
-			word = "together"
-		}
-		fmt.Fprintf(b, "  slow calls   %s: of the calls one hedge delay after a slow one, %.1f %% are slow too (5 %% by chance, ± %.1f; autocorrelation %.2f)\n",
-			word, 100*c.Together, 100*c.Error, c.Autocorrelation)
-	} else {
-		fmt.Fprintf(b, "  slow calls   not known whether they come together: that takes an order in time\n")
-	}
+	x.printCorrelation(b)
 	for _, n := range x.Notes {
 		fmt.Fprintf(b, "  note         %s\n", n)
 	}
@@ -90,9 +85,30 @@ func spaced(text string) string {
 	return "  " + text
 }
 
+func (x *sizeInput) printCorrelation(b *strings.Builder) {
+	c := &x.Correlation
+	if !c.Known {
+		fmt.Fprintf(b, "  slow calls   not known whether they come together: that takes times, or the order in time and -rate\n")
+		return
+	}
+	word := "together, though too few to be in the way of hedging"
+	switch {
+	case c.Correlated:
+		word = "together"
+	case c.ByChance():
+		word = fmt.Sprintf("by chance, as far as %d of them tell", c.Slow)
+	}
+	fmt.Fprintf(b, "  slow calls   %s: of the calls one hedge delay after a slow one, %.1f %% are slow too; by chance it is 5 %%, and up to %.1f %% in so few\n",
+		word, 100*c.Together, 100*c.MostByChance())
+}
+
 func printLimit(b *strings.Builder, l *sizing.Limit) {
 	if !l.Found {
-		fmt.Fprintf(b, "\nLimit: %d to start with, by Little's law at 1.5 × the load, since the capacity is not known\n", l.Limit)
+		if l.Limit > l.InFlight {
+			fmt.Fprintf(b, "\nLimit: %d to start with, which is the least: the capacity is not known, and 1.5 × the load holds no more than %d in flight by Little's law\n", l.Limit, l.InFlight)
+		} else {
+			fmt.Fprintf(b, "\nLimit: %d to start with, by Little's law at 1.5 × the load, since the capacity is not known\n", l.Limit)
+		}
 		return
 	}
 	fmt.Fprintf(b, "\nLimit: %d, the smallest with 99 %% of the answers at 1.5 × the capacity\n\n", l.Limit)
@@ -123,11 +139,22 @@ func printEffects(b *strings.Builder, title string, rows []effectsRow) {
 	for _, r := range rows {
 		fmt.Fprintf(t, "%-*s\t", names, r.name)
 		for _, e := range []*sizing.Effect{&r.Present, &r.Heavier} {
-			fmt.Fprintf(t, "%.1f\t%.1f\t%.1f\t%.2f\t", e.P50, e.P99, e.ExtraPercent, e.FailedPercent)
+			fmt.Fprintf(t, "%.1f\t%s\t%.1f\t%.2f\t", e.P50, ofSeeds(e), e.ExtraPercent, e.FailedPercent)
 		}
 		fmt.Fprintf(t, "%s\n", r.note)
 	}
 	_ = t.Flush() // a Builder does not fail
+}
+
+// disagree is by which factor the p99 of seeds may differ before both are printed.
+const disagree = 1.25
+
+// ofSeeds is the p99, and its least and most if seeds disagree.
+func ofSeeds(e *sizing.Effect) string {
+	if e.HighP99 > disagree*e.LowP99 {
+		return fmt.Sprintf("%.1f (%.1f–%.1f)", e.EqualP99, e.LowP99, e.HighP99)
+	}
+	return fmt.Sprintf("%.1f", e.EqualP99)
 }
 
 func printHedges(b *strings.Builder, rec *sizing.Recommendation) {
@@ -135,33 +162,71 @@ func printHedges(b *strings.Builder, rec *sizing.Recommendation) {
 	rows := []effectsRow{{"no hedging", h.None, ""}}
 	for i := range h.Rows {
 		x := &h.Rows[i]
-		name := fmt.Sprintf("p%g, budget %g %%", 100*x.Quantile, 100*x.Ratio)
-		if x.GRPC {
-			name = fmt.Sprintf("gRPC policy, %.4g ms", x.DelayMS)
-		}
-		note := ""
-		switch {
-		case h.Chosen != nil && *x == *h.Chosen || h.GRPC != nil && *x == *h.GRPC:
-			note = "  chosen"
-		case !x.Harmless:
-			note = "  does harm"
-		}
-		rows = append(rows, effectsRow{name, x.Effects, note})
+		rows = append(rows, effectsRow{x.Name(), x.Effects, rowNote(h, x)})
 	}
-	printEffects(b, "Hedging, behind the same", rows)
+	printEffects(b, "Hedging, behind the same. As many calls are within a p99 as without hedging, so that refused ones do not make it lower", rows)
 	if rec.Complete() {
-		printEffects(b, "As recommended, behind the limit that moves", []effectsRow{
-			{"no hedging", *rec.Unhedged, ""}, {"as recommended", *rec.AsRecommended, ""},
-		})
-	}
-	if h.Recommended {
-		fmt.Fprintf(b, "\nHedging helps: p99 is %.0f %% lower now\n", h.Chosen.GainPercent)
-	} else {
-		fmt.Fprintf(b, "\nHedging will not help\n")
+		rows := []effectsRow{{"no hedging", *rec.Unhedged, ""}}
+		if h.Chosen != nil {
+			rows = append(rows, effectsRow{"Go: " + h.Chosen.Name(), *rec.AsRecommended, ""})
+		}
+		if h.GRPC != nil {
+			rows = append(rows, effectsRow{h.GRPC.Name(), *rec.ServiceConfig, ""})
+		}
+		printEffects(b, "As recommended, behind the limit that moves", rows)
+		printVerdict(b, rec)
 	}
 	for _, reason := range h.Reasons {
 		fmt.Fprintf(b, "  - %s\n", reason)
 	}
+}
+
+// rowNote is what is said of a row at its end.
+func rowNote(h *sizing.Hedging, x *sizing.HedgeRow) string {
+	switch {
+	case x == h.Chosen || x == h.GRPC:
+		return "  chosen"
+	case !x.Harmless:
+		return "  does harm"
+	case x.NoRoom:
+		return "  no room without gates"
+	case x.Correlated:
+		return "  slow together"
+	case x.Dropped && x.AsPasted != nil:
+		return "  not when the limit moves"
+	case x.Present.HeldPercent > mostlyHeld:
+		return fmt.Sprintf("  gates hold %.0f %% back", x.Present.HeldPercent)
+	}
+	return ""
+}
+
+// mostlyHeld is from which percentage on the gates are told to hold hedges back.
+const mostlyHeld = 50
+
+// printVerdict says of Go and of gRPC whether hedging helps.
+func printVerdict(b *strings.Builder, rec *sizing.Recommendation) {
+	h := rec.Hedging
+	switch {
+	case h.Recommended:
+		fmt.Fprintf(b, "\nHedging helps\n")
+	case h.TooFew:
+		fmt.Fprintf(b, "\nWhether hedging helps is not known\n")
+	default:
+		fmt.Fprintf(b, "\nHedging will not help\n")
+	}
+	if !h.Recommended {
+		return
+	}
+	one := func(who string, r *sizing.HedgeRow, e *sizing.Effects) {
+		if r == nil {
+			fmt.Fprintf(b, "  %s no hedging\n", who)
+			return
+		}
+		fmt.Fprintf(b, "  %s %s: p99 is %.0f %% lower now, at %+.1f %% calls\n", who, r.Short(),
+			100*(1-e.Present.EqualP99/rec.Unhedged.Present.EqualP99), e.Present.ExtraPercent)
+	}
+	one("Go:  ", h.Chosen, rec.AsRecommended)
+	one("gRPC:", h.GRPC, rec.ServiceConfig)
 }
 
 // printText prints what is to be pasted.

@@ -43,7 +43,7 @@ func TestSizeTable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Dependency: table", "beyond p99.9 the slope", "capacity ", "Limit: ", "Without hedging, behind that limit", "Hedging, behind the same",
-		"p95, budget 5 %", "gRPC policy, ", "As recommended", "not known whether they come together", r.GoText, r.ServiceConfigText,
+		"p95, budget 10 %", "gRPC policy, ", "As recommended", "not known whether they come together", r.GoText, r.ServiceConfigText,
 	} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("%q is not printed:\n%s", want, &stdout)
@@ -67,10 +67,10 @@ func TestSizeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr strings.Builder
-	if code := run(t.Context(), strings.Fields("size -method POST -workers 10 -file "+path+little), &stdout, &stderr); code != exitOK {
+	if code := run(t.Context(), strings.Fields("size -method POST -workers 10 -rate 60 -file "+path+little), &stdout, &stderr); code != exitOK {
 		t.Fatalf("exit code %d; output:\n%s%s", code, &stdout, &stderr)
 	}
-	for _, want := range []string{"400 answers, 0 failures", "60 % of the capacity is assumed", "slow calls   by chance", "Hedging will not help", "a call may not be carried out twice", "MaxAttempts: 1"} {
+	for _, want := range []string{"400 answers, 0 failures", "slow calls   by chance, as far as ", "Hedging will not help", "a call may not be carried out twice", "MaxAttempts: 1"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("%q is not printed:\n%s", want, &stdout)
 		}
@@ -104,13 +104,13 @@ func TestSizeSchema(t *testing.T) {
 		{nil, "arch cases command commit cpus elapsed_seconds go go_text input interrupted machine os recommendation service_config_evidence service_config_text started"},
 		{[]string{"input"}, "answers capacity correlation doubt failed idempotent kind mean_ms notes p50_ms p90_ms p95_ms p99_9_ms p99_ms rate steps tail timeout_seconds workers"},
 		{[]string{"input", "correlation"}, "autocorrelation correlated error known slow slow_ms together"},
-		{[]string{"recommendation"}, "as_recommended hedging limit unhedged waiting"},
-		{[]string{"recommendation", "limit"}, "found limit rows"},
-		{[]string{"recommendation", "limit", "rows"}, "answered_per_second extra_percent failed_percent good_percent limit p50_ms p99_ms"},
+		{[]string{"recommendation"}, "as_recommended hedging limit service_config unhedged waiting"},
+		{[]string{"recommendation", "limit"}, "found in_flight limit rows"},
+		{[]string{"recommendation", "limit", "rows"}, "answered_per_second equal_p99_ms extra_percent failed_percent good_percent held_percent high_p99_ms limit low_p99_ms p50_ms p99_ms"},
 		{[]string{"recommendation", "waiting"}, "max_wait_ms max_waiting refused wait waited"},
-		{[]string{"recommendation", "hedging"}, "chosen grpc none reasons recommended rows"},
-		{[]string{"recommendation", "hedging", "rows"}, "delay_ms gain_percent grpc harmless heavier present quantile ratio"},
-		{[]string{"recommendation", "unhedged", "present"}, "answered_per_second extra_percent failed_percent p50_ms p99_ms"},
+		{[]string{"recommendation", "hedging"}, "chosen grpc none reasons recommended rows too_few"},
+		{[]string{"recommendation", "hedging", "rows"}, "as_pasted correlated delay_ms dropped fixed gain_percent gap gates grpc harmless heavier no_room present quantile ratio worst_gain_percent"},
+		{[]string{"recommendation", "unhedged", "present"}, "answered_per_second equal_p99_ms extra_percent failed_percent held_percent high_p99_ms low_p99_ms p50_ms p99_ms"},
 	} {
 		if got := strings.Join(slices.Sorted(maps.Keys(object(report, tt.path...))), " "); got != tt.want {
 			t.Errorf("%v has %s\nwant %s", tt.path, got, tt.want)

@@ -20,6 +20,25 @@ type Figures struct {
 	Calls int `json:"calls"`
 	// Course is how it went over time, if it was asked for.
 	Course *Course `json:"-"`
+
+	latency *hdrhistogram.Histogram // of Total, nil if it was not asked for
+	longest time.Duration
+}
+
+// Answered is the share of the calls of Total that were not refused.
+func (f *Figures) Answered() float64 {
+	return float64(f.Total.Calls-f.Total.Refused) / float64(max(f.Total.Calls, 1))
+}
+
+// Within is the time in milliseconds within which a share of all calls of Total had ended, a
+// refused one being slower than any other. It is the longest that a call can take if fewer did.
+// The latencies must have been asked for.
+func (f *Figures) Within(share float64) float64 {
+	of := share / max(f.Answered(), 1e-9)
+	if of > 1 {
+		return 1000 * f.longest.Seconds()
+	}
+	return quantile(f.latency, f.longest, 100*of)
 }
 
 // PhaseFigures is about the calls that came in a phase, whenever they ended.
@@ -59,8 +78,8 @@ const goodShare = 0.95
 // figures works out what came of the run.
 func (r *run) figures() *Figures {
 	rec := r.record
-	f := &Figures{Calls: r.seen}
 	latency := newHistogram(rec.longest)
+	f := &Figures{Calls: r.seen, longest: rec.longest}
 	last, _ := r.caller.stats()
 	for i := range rec.phases {
 		p := &rec.phases[i]
@@ -80,6 +99,9 @@ func (r *run) figures() *Figures {
 	}
 	f.Total.Name = "total"
 	f.Total.rates(latency, rec.longest)
+	if r.options.Latency {
+		f.latency = latency
+	}
 	if r.options.Course {
 		f.Course = newCourse(rec.ticks)
 	}
@@ -130,17 +152,19 @@ func (f *PhaseFigures) add(x *PhaseFigures) {
 
 // rates works out what follows from the counts.
 func (f *PhaseFigures) rates(latency *hdrhistogram.Histogram, longest time.Duration) {
-	// The buckets of a histogram end a little beyond what was put into them.
-	quantile := func(q float64) float64 {
-		return float64(min(latency.ValueAtQuantile(q), longest.Microseconds())) / 1000
-	}
-	f.P50, f.P99, f.P999 = quantile(50), quantile(99), quantile(99.9)
+	f.P50, f.P99, f.P999 = quantile(latency, longest, 50), quantile(latency, longest, 99), quantile(latency, longest, 99.9)
 	if f.Calls > 0 {
 		f.FailedPercent = 100 * float64(f.Refused+f.TimedOut) / float64(f.Calls)
 	}
 	if f.Primaries > 0 {
 		f.ExtraPercent = 100 * float64(f.Extra) / float64(f.Primaries)
 	}
+}
+
+// quantile is a percentile in milliseconds. The buckets of a histogram end a little beyond what
+// was put into them.
+func quantile(latency *hdrhistogram.Histogram, longest time.Duration, percent float64) float64 {
+	return float64(min(latency.ValueAtQuantile(percent), longest.Microseconds())) / 1000
 }
 
 // secondsTo is when the first second began whose calls ended well.

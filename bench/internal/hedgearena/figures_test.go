@@ -40,3 +40,26 @@ func TestTotalLeavesTheWarmUpOut(t *testing.T) {
 		t.Errorf("%d due, %d skipped, %d won, %d extra", p.Due, skipped, p.Won, p.Extra)
 	}
 }
+
+// A refused call is slower than any other: within a time are as many of all calls as fewer of
+// those that were not refused, and in the longest time are all that can be.
+func TestRefusedCallsAreTheSlowest(t *testing.T) {
+	c := newCase(t, find(t, "H1", tick*50), 1.3, "1.5x", Refuse, NoneName)
+	f, err := Simulate(c, 1, Options{Latency: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := f.Answered()
+	if want := float64(f.Total.Calls-f.Total.Refused) / float64(f.Total.Calls); f.Total.Refused == 0 || answered != want {
+		t.Fatalf("%v of the calls were not refused, want %v", answered, want)
+	}
+	if got := f.Within(0.99 * answered); got != f.Total.P99 {
+		t.Errorf("p99 of the rest is %v, want %v", got, f.Total.P99)
+	}
+	if got := f.Within(0.5); got <= f.Total.P50 {
+		t.Errorf("half of all calls are within %v, and half of those that were not refused within %v", got, f.Total.P50)
+	}
+	if got := f.Within(answered + 0.001); got != 1000*usualTimeout.Seconds() {
+		t.Errorf("more than were answered were so within %v ms", got)
+	}
+}

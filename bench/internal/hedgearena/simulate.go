@@ -30,6 +30,8 @@ const (
 type Options struct {
 	// Course keeps how it went over time.
 	Course bool
+	// Latency keeps the latencies, some 100 KB, for Figures.Within.
+	Latency bool
 	// Stop, if it is not nil and becomes true, ends the simulation early.
 	Stop *atomic.Bool
 	// Calls, if it is not nil, counts the calls that have come.

@@ -32,6 +32,10 @@ type Limit struct {
 	// Found tells that it was looked for, at 1.5 × the capacity. Without the capacity it is
 	// what 1.5 × the present load holds in flight, and where the limiter starts.
 	Found bool `json:"found"`
+	// InFlight is how many calls 1.5 × the present load holds in flight, by Little's law and
+	// with three standard deviations of a Poisson number. The limit is at least 20 all the same.
+	// It is 0 if Found.
+	InFlight int `json:"in_flight"`
 	// Rows are the limits that were tried.
 	Rows []LimitRow `json:"rows"`
 }
@@ -49,9 +53,10 @@ type LimitRow struct {
 // findLimit looks for the smallest limit that is good enough.
 func (s *Sizing) findLimit(ctx context.Context) (Limit, error) {
 	if s.Input.Capacity == 0 {
-		// By Little's law, and three standard deviations of a Poisson number.
 		mean := heavier * s.Rate * s.Input.Latency.Mean()
-		return Limit{Limit: max(defaultInitial, int(math.Ceil(mean+3*math.Sqrt(mean)))), Rows: []LimitRow{}}, nil
+		l := Limit{InFlight: int(math.Ceil(mean + 3*math.Sqrt(mean))), Rows: []LimitRow{}}
+		l.Limit = max(defaultInitial, l.InFlight)
+		return l, nil
 	}
 	c := s.Input.Workers()
 	// That of the model, whose workers are a whole number.
@@ -61,7 +66,7 @@ func (s *Sizing) findLimit(ctx context.Context) (Limit, error) {
 		var jobs []job
 		limits = slices.DeleteFunc(limits, func(l int) bool { _, ok := rows[l]; return ok })
 		for _, l := range limits {
-			jobs = append(jobs, job{setup{fixed(l, false, s), unhedged()}, rate, limitTimes})
+			jobs = append(jobs, job{setup: setup{fixed(l, false, s), unhedged()}, rate: rate, times: limitTimes})
 		}
 		effects, err := s.run(ctx, "limit", jobs)
 		for i, e := range effects {
@@ -110,7 +115,8 @@ type Waiting struct {
 	// MaxWaiting of them wait, for so long at most.
 	MaxWaiting int     `json:"max_waiting"`
 	MaxWaitMS  float64 `json:"max_wait_ms"`
-	// Both ways, without hedging, behind a fixed limit.
+	// Both ways, without hedging, behind a fixed limit, or behind one that moves where none was
+	// found.
 	Refused Effects `json:"refused"`
 	Waited  Effects `json:"waited"`
 }
@@ -121,18 +127,28 @@ func (s *Sizing) maxWait() float64 {
 }
 
 // compareWaiting finds out whether calls should wait.
-func (s *Sizing) compareWaiting(ctx context.Context, limit int) (Waiting, error) {
+func (s *Sizing) compareWaiting(ctx context.Context, limit *Limit) (Waiting, error) {
 	both, err := s.runBoth(ctx, "waiting", []setup{
-		{fixed(limit, false, s), unhedged()},
-		{fixed(limit, true, s), unhedged()},
-	})
+		{s.behind(limit, false), unhedged()},
+		{s.behind(limit, true), unhedged()},
+	}, nil)
 	if err != nil {
 		return Waiting{}, err
 	}
-	w := Waiting{MaxWaiting: limit, MaxWaitMS: 1000 * s.maxWait(), Refused: both[0], Waited: both[1]}
+	w := Waiting{MaxWaiting: limit.Limit, MaxWaitMS: 1000 * s.maxWait(), Refused: both[0], Waited: both[1]}
 	w.Wait = w.Refused.Present.FailedPercent > w.Waited.Present.FailedPercent+lessFailures ||
 		w.Refused.Heavier.FailedPercent > w.Waited.Heavier.FailedPercent+lessFailures
 	return w, nil
+}
+
+// behind is the limit behind which set-ups are compared: a fixed one. Where none was found it is
+// but a beginning, and it moves: in a slow spell more is in flight than Little's law says of the
+// mean, and a fixed one would refuse what the dependency has room for.
+func (s *Sizing) behind(l *Limit, wait bool) limitSetup {
+	if l.Found {
+		return fixed(l.Limit, wait, s)
+	}
+	return adaptive(l.Limit, wait, s)
 }
 
 // fixed is a limit that never moves: what differs behind it is not by chance.

@@ -38,7 +38,7 @@ func TestLimitIsTheSmallestThatIsGoodEnough(t *testing.T) {
 // answeredRate runs a fixed limit as the search for the limit does.
 func answeredRate(t *testing.T, s *Sizing, limit int, rate float64) float64 {
 	t.Helper()
-	effects, err := s.run(t.Context(), "", []job{{setup{fixed(limit, false, s), unhedged()}, rate, limitTimes}})
+	effects, err := s.run(t.Context(), "", []job{{setup: setup{fixed(limit, false, s), unhedged()}, rate: rate, times: limitTimes}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func answeredRate(t *testing.T, s *Sizing, limit int, rate float64) float64 {
 func TestEffectsAreThoseOfTheirLoad(t *testing.T) {
 	in := fromTable(t, "p50=10ms p99=40ms", 4)
 	s := small(in, 0.6*in.Capacity)
-	both, err := s.runBoth(t.Context(), "", []setup{{fixed(1000, false, s), unhedged()}})
+	both, err := s.runBoth(t.Context(), "", []setup{{fixed(1000, false, s), unhedged()}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestEffectsAreMeansOverTheSeeds(t *testing.T) {
 		return effects[0]
 	}
 	a, b, both := effect(1), effect(2), effect(1, 2)
-	if a == b {
+	if a.P99 == b.P99 {
 		t.Errorf("two seeds give the same: %+v", a)
 	}
 	for _, x := range []struct {

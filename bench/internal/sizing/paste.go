@@ -13,7 +13,7 @@ import (
 // evidence says in a line what a set-up does at both loads.
 func (e *Effects) evidence() string {
 	one := func(e *Effect) string {
-		return fmt.Sprintf("p50 %s, p99 %s, +%.1f %% calls, %.2f %% failed", ms(e.P50), ms(e.P99), e.ExtraPercent, e.FailedPercent)
+		return fmt.Sprintf("p50 %s, p99 %s, +%.1f %% calls, %.2f %% failed", ms(e.P50), ms(e.EqualP99), e.ExtraPercent, e.FailedPercent)
 	}
 	return "now " + one(&e.Present) + "; at 1.5 × " + one(&e.Heavier)
 }
@@ -26,12 +26,12 @@ func (s *Sizing) Go(r *Recommendation) (string, error) {
 	var b strings.Builder
 	h := r.Hedging
 	imports := []string{"github.com/holdfast-go/holdfast/gradient", "github.com/holdfast-go/holdfast/hedgedlimit", "github.com/holdfast-go/holdfast/limiter"}
-	if r.Waiting.Wait {
+	if r.usesTime() {
 		imports = append([]string{"time"}, imports...)
 	}
 	b.WriteString("package main\n\nimport (\n")
 	for i, x := range imports {
-		if i == 1 && r.Waiting.Wait {
+		if i == 1 && r.usesTime() {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "%q\n", x)
@@ -47,7 +47,7 @@ func (s *Sizing) Go(r *Recommendation) (string, error) {
 	}
 	b.WriteString("})\nif err != nil {\nreturn nil, err\n}\nlim, err := limiter.New(limiter.Config{\nAlgorithm: algorithm,\n")
 	if w := r.Waiting; w.Wait {
-		comment(&b, fmt.Sprintf("A call that does not fit waits for up to 3 × p95. Without hedging: %s. Refused at once: %s.", w.Waited.evidence(), w.Refused.evidence()))
+		comment(&b, fmt.Sprintf("A call that does not fit waits for up to 3 × p95. Without hedging%s: %s. Refused at once: %s.", fixedAt(r.Limit), w.Waited.evidence(), w.Refused.evidence()))
 		fmt.Fprintf(&b, "MaxWaiting: %d,\nMaxWait: %s,\n", w.MaxWaiting, goDuration(seconds(w.MaxWaitMS/1000)))
 	} else {
 		comment(&b, "MaxWaiting is 0, so a call that does not fit is refused: waiting saves no more than 0.1 points of failures at either load.")
@@ -57,29 +57,60 @@ func (s *Sizing) Go(r *Recommendation) (string, error) {
 		comment(&b, "No hedging: "+strings.Join(h.Reasons, "; ")+".")
 		b.WriteString("return hedgedlimit.New(hedgedlimit.Config{Limiter: lim, MaxAttempts: 1})\n}\n")
 	} else {
-		comment(&b, fmt.Sprintf("Hedges are at most %g %% of the calls. Without hedging: %s. With it: %s.", 100*h.Chosen.Ratio, h.None.evidence(), h.Chosen.evidence()))
+		comment(&b, fmt.Sprintf("Hedges are at most %g %% of the calls. Without hedging: %s. With it: %s.", 100*h.Chosen.Ratio, r.Unhedged.evidence(), r.AsRecommended.evidence()))
 		if s.Doubt != "" {
 			comment(&b, "Only for calls that may be carried out twice: "+s.Doubt+".")
 		}
 		fmt.Fprintf(&b, "budget, err := hedgedlimit.NewRatioBudget(hedgedlimit.RatioConfig{Ratio: %v})\n", h.Chosen.Ratio)
 		b.WriteString("if err != nil {\nreturn nil, err\n}\nreturn hedgedlimit.New(hedgedlimit.Config{\nLimiter: lim,\n")
-		comment(&b, fmt.Sprintf("About %v in what was put in, and learnt as it changes.", s.delay(h.Chosen.Quantile)))
-		fmt.Fprintf(&b, "Delay: hedgedlimit.Quantile(hedgedlimit.QuantileConfig{Quantile: %v}),\nBudget: budget,\n})\n}\n", h.Chosen.Quantile)
+		delay := h.Chosen.delay()
+		if h.Chosen.Fixed {
+			what := "is that quantile of what was put in"
+			if h.Chosen.Gap {
+				what = "of what was put in is quicker, and hardly a call takes about so long"
+			}
+			comment(&b, fmt.Sprintf("Fixed: %s %s.", percentile(h.Chosen.Quantile), what))
+			fmt.Fprintf(&b, "Delay: hedgedlimit.Fixed(%s),\n", goDuration(delay))
+		} else {
+			comment(&b, fmt.Sprintf("About %v in what was put in, and learnt as it changes.", delay))
+			fmt.Fprintf(&b, "Delay: hedgedlimit.Quantile(hedgedlimit.QuantileConfig{Quantile: %v}),\n", h.Chosen.Quantile)
+		}
+		if !h.Chosen.Gates {
+			comment(&b, "They would hold back hedges that pay here. Without them nothing but the budget and the limit bounds hedges in a surge, in a standstill, while calls are refused or wait, and when hedges no longer win.")
+			b.WriteString("Gates: hedgedlimit.NoGates,\n")
+		}
+		b.WriteString("Budget: budget,\n})\n}\n")
 	}
 	text, err := format.Source([]byte(b.String()))
 	return string(text), err
 }
 
+// fixedAt says behind which limit set-ups were compared.
+func fixedAt(l *Limit) string {
+	if l.Found {
+		return fmt.Sprintf(", with the limit fixed at %d", l.Limit)
+	}
+	return ""
+}
+
+// usesTime tells that the Go text has a time in it.
+func (r *Recommendation) usesTime() bool {
+	return r.Waiting.Wait || r.Hedging.Chosen != nil && r.Hedging.Chosen.Fixed
+}
+
+// delay is that of the row.
+func (r *HedgeRow) delay() time.Duration { return seconds(r.DelayMS / 1000) }
+
 // limitEvidence says why the limit is what it is.
 func (s *Sizing) limitEvidence(l *Limit) string {
 	if !l.Found {
-		return fmt.Sprintf("The capacity is not known, so it is what %.4g calls a second hold in flight, and at least %d.", heavier*s.Rate, defaultInitial)
+		return fmt.Sprintf("The capacity is not known: %.4g calls a second hold up to %d in flight, and it is at least %d.", heavier*s.Rate, l.InFlight, defaultInitial)
 	}
 	var parts []string
 	for _, r := range l.Rows {
 		parts = append(parts, fmt.Sprintf("%d gets %.1f %% of the answers at p50 %s", r.Limit, r.GoodPercent, ms(r.P50)))
 	}
-	return "At 1.5 × the capacity " + strings.Join(parts, ", ") + "."
+	return "As a fixed limit at 1.5 × the capacity " + strings.Join(parts, ", ") + "."
 }
 
 // comment writes text as a comment, in lines that can be read.
@@ -152,7 +183,7 @@ func (s *Sizing) ServiceConfig(r *Recommendation, method string) (string, error)
 	m := methodConfig{Name: []methodName{{service, name}}, Timeout: protoDuration(s.Timeout)}
 	c := serviceConfig{}
 	if g := r.Hedging.GRPC; g != nil {
-		m.HedgingPolicy = &hedgingPolicy{MaxAttempts: 2, HedgingDelay: protoDuration(s.delay(g.Quantile)), NonFatalStatusCodes: []string{"UNAVAILABLE"}}
+		m.HedgingPolicy = &hedgingPolicy{MaxAttempts: 2, HedgingDelay: protoDuration(g.delay()), NonFatalStatusCodes: []string{"UNAVAILABLE"}}
 		c.RetryThrottling = &retryThrottling{MaxTokens: maxTokens, TokenRatio: g.Ratio}
 	}
 	c.MethodConfig = []methodConfig{m}
@@ -174,10 +205,9 @@ func (s *Sizing) ServiceConfigEvidence(r *Recommendation, method string) []strin
 	if s.Doubt != "" {
 		lines = append(lines, s.Doubt)
 	}
-	none := r.Hedging.None
 	return append(lines,
-		fmt.Sprintf("maxAttempts 2, hedgingDelay %s, which is %s: %s", protoDuration(s.delay(g.Quantile)), percentile(g.Quantile), g.evidence()),
-		"without hedging: "+none.evidence(),
+		fmt.Sprintf("maxAttempts 2, hedgingDelay %s, which is %s, behind the same limiter: %s", protoDuration(g.delay()), percentile(g.Quantile), r.ServiceConfig.evidence()),
+		"without hedging: "+r.Unhedged.evidence(),
 		fmt.Sprintf("maxTokens %d, tokenRatio %v: once more than %.0f %% of the attempts fail, no hedge is sent; extra calls are bounded by the delay", maxTokens, g.Ratio, 100*g.Ratio/(1+g.Ratio)),
 	)
 }

@@ -14,15 +14,18 @@ import (
 
 // made is a recommendation as it might have been found.
 func made(change func(*Recommendation)) *Recommendation {
-	e := Effects{Present: Effect{P50: 10, P99: 100.5}, Heavier: Effect{P50: 11, P99: 120}}
-	row := HedgeRow{Quantile: 0.95, DelayMS: 51.2, Ratio: 0.05, Effects: e, Harmless: true, GainPercent: 40}
+	e := Effects{Present: Effect{P50: 10, EqualP99: 100.5}, Heavier: Effect{P50: 11, EqualP99: 120}}
+	// What the texts do is told apart from what was tried behind a fixed limit.
+	pasted, policed := e, e
+	pasted.Present.EqualP99, policed.Present.EqualP99 = 71, 72
+	row := HedgeRow{Quantile: 0.95, DelayMS: 51.2, Ratio: 0.05, Effects: e, Gates: true, Harmless: true, GainPercent: 40}
 	policy := row
-	policy.GRPC, policy.Quantile, policy.Ratio = true, 0.99, 0.1
+	policy.GRPC, policy.Gates, policy.Quantile, policy.DelayMS, policy.Ratio = true, false, 0.99, 100, 0.1
 	r := &Recommendation{
 		Limit:         &Limit{Limit: 46, Found: true, Rows: []LimitRow{{Limit: 46, GoodPercent: 99.2}}},
 		Waiting:       &Waiting{Wait: true, MaxWaiting: 46, MaxWaitMS: 153.5, Waited: e, Refused: e},
 		Hedging:       &Hedging{Recommended: true, Chosen: &row, GRPC: &policy, None: e, Reasons: []string{}},
-		AsRecommended: &e, Unhedged: &e,
+		AsRecommended: &pasted, ServiceConfig: &policed, Unhedged: &e,
 	}
 	if change != nil {
 		change(r)
@@ -33,10 +36,15 @@ func made(change func(*Recommendation)) *Recommendation {
 // recommendations are all kinds that there are.
 func recommendations() map[string]*Recommendation {
 	return map[string]*Recommendation{
-		"all":           made(nil),
-		"refused":       made(func(r *Recommendation) { r.Waiting.Wait = false }),
-		"large":         made(func(r *Recommendation) { r.Limit.Limit = 1200 }),
-		"not found":     made(func(r *Recommendation) { r.Limit = &Limit{Limit: 20} }),
+		"all":       made(nil),
+		"refused":   made(func(r *Recommendation) { r.Waiting.Wait = false }),
+		"large":     made(func(r *Recommendation) { r.Limit.Limit = 1200 }),
+		"not found": made(func(r *Recommendation) { r.Limit = &Limit{Limit: 20, InFlight: 7} }),
+		"fixed":     made(func(r *Recommendation) { r.Waiting.Wait, r.Hedging.Chosen.Fixed = false, true }),
+		"no gates": made(func(r *Recommendation) {
+			c := r.Hedging.Chosen
+			c.Fixed, c.Gap, c.Gates = true, true, false
+		}),
 		"no gRPC":       made(func(r *Recommendation) { r.Hedging.GRPC = nil; r.Hedging.Reasons = []string{"none helps"} }),
 		"no hedging":    made(func(r *Recommendation) { *r.Hedging = Hedging{Reasons: []string{"one", "another"}} }),
 		"whole seconds": made(func(r *Recommendation) { r.Waiting.MaxWaitMS = 3000 }),
@@ -81,12 +89,14 @@ func TestGoTextHasTheNumbers(t *testing.T) {
 	all := recommendations()
 	for name, wants := range map[string][]string{
 		"all": {
-			"Initial: 46,", "At 1.5 × the capacity 46 gets 99.2 % of the answers", "MaxWaiting: 46,", "MaxWait:    153500 * time.Microsecond,",
-			"RatioConfig{Ratio: 0.05}", "QuantileConfig{Quantile: 0.95}", "p99 100.5 ms", "at 1.5 × p50 11 ms",
+			"Initial: 46,", "As a fixed limit at 1.5 × the capacity 46 gets 99.2 % of the answers", "Without hedging, with the limit fixed at 46: now p50 10 ms, p99 100.5 ms", "MaxWaiting: 46,", "MaxWait:    153500 * time.Microsecond,",
+			"RatioConfig{Ratio: 0.05}", "QuantileConfig{Quantile: 0.95}", "With it: now p50 10 ms, p99 71 ms", "at 1.5 × p50 11 ms",
 		},
 		"refused":       {"MaxWaiting is 0, so a call that does not fit is refused"},
 		"large":         {"Initial: 1200,", "Max: 2400,"},
-		"not found":     {"The capacity is not known, so it is what 150 calls a second hold in flight"},
+		"not found":     {"The capacity is not known: 150 calls a second hold up to 7 in flight, and it is at least 20"},
+		"fixed":         {"Delay: hedgedlimit.Fixed(51200 * time.Microsecond)", "Fixed: p95 is that quantile"},
+		"no gates":      {"Fixed: p95 of what was put in is quicker", "They would hold back hedges that pay here", "hedgedlimit.NoGates"},
 		"no hedging":    {"No hedging: one; another.", "MaxAttempts: 1"},
 		"whole seconds": {"MaxWait:    3 * time.Second,"},
 	} {
@@ -134,7 +144,7 @@ func TestServiceConfigParses(t *testing.T) {
 				t.Errorf("%s: %+v, %+v", name, m.Hedging, c.Throttling())
 			}
 			evidence := s.ServiceConfigEvidence(r, method)
-			if want := map[bool]string{true: "hedgingDelay 0.1s, which is p99", false: "no hedgingPolicy: "}[wanted]; !slices.ContainsFunc(evidence, func(line string) bool { return strings.Contains(line, want) }) {
+			if want := map[bool]string{true: "hedgingDelay 0.1s, which is p99, behind the same limiter: now p50 10 ms, p99 72 ms", false: "no hedgingPolicy: "}[wanted]; !slices.ContainsFunc(evidence, func(line string) bool { return strings.Contains(line, want) }) {
 				t.Errorf("%s: evidence %q", name, evidence)
 			}
 			if told := strings.Contains(strings.Join(evidence, "\n"), placeholder+" stands for "); told != unnamed {

@@ -2,7 +2,9 @@ package sizing
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"sort"
 	"sync/atomic"
 	"time"
 
@@ -17,15 +19,18 @@ const (
 	// for: of the present load, and of the capacity.
 	heavier  = 1.5
 	overload = 1.5
-	// warmUpShare of the calls come before anything is judged: the gates of the hedger need some
-	// thousands to find out that hedges pay.
-	warmUpShare = 0.5
+	// warmUpShare of the calls come before anything is judged, and at least warmUpLeast before
+	// hedges are: the gates begin with a quarter of them, and take a step with every 16, so they
+	// need some thousands of calls to find out that hedges pay.
+	warmUpShare, warmUpLeast = 0.5, 4000
 	// longest is how long a simulation is in its own time: with little traffic it has fewer
 	// calls.
 	longest = 2 * time.Hour
 	// roomy is how many times the calls that are in flight on average a dependency serves whose
 	// workers are not known.
 	roomy = 4
+	// lateShare of the calls beyond the time-out is told, and lateSteps is to what it is worked out.
+	lateShare, lateSteps = 0.001, 10000
 	// tick is the resolution of hedgearena.
 	tick = 100 * time.Millisecond
 )
@@ -59,6 +64,25 @@ type Effect struct {
 	ExtraPercent  float64 `json:"extra_percent"`
 	// AnsweredRate is the good answers a second.
 	AnsweredRate float64 `json:"answered_per_second"`
+	// EqualP99 is within what as many of all calls are answered as without hedging are within
+	// its P99. P99 is of the calls that were not refused, and so it falls where refusals take
+	// the slow ones; this does not. Where nothing is compared it is P99.
+	EqualP99 float64 `json:"equal_p99_ms"`
+	// LowP99 and HighP99 are the lowest and the highest EqualP99 of a seed. The others are
+	// means over the seeds.
+	LowP99  float64 `json:"low_p99_ms"`
+	HighP99 float64 `json:"high_p99_ms"`
+	// HeldPercent is the share of the hedges that were due which the gates held back.
+	HeldPercent float64 `json:"held_percent"`
+
+	seeds []seedEffect
+}
+
+// seedEffect is what one seed made of it. P99 is EqualP99, plain is P99, and rank is the share of
+// all calls that are within the P99 without hedging.
+type seedEffect struct {
+	p50, p99, failed, extra, rate float64
+	plain, rank, held             float64
 }
 
 // Effects are those at the present load and at 1.5 times that.
@@ -83,62 +107,106 @@ type job struct {
 	rate float64
 	// times as many calls as usual: 0 is 1.
 	times float64
+	// warmUp is how many calls come at least before anything is judged.
+	warmUp float64
+	// base, if it is not nil, is the effect without hedging that this is compared with, of the
+	// same seeds.
+	base *Effect
 }
 
-// scenario is the model of the dependency, called at a rate, so many times as many calls as usual.
-func (s *Sizing) scenario(rate, times float64) *hedgearena.Scenario {
-	law := s.Input.Latency
+// scenario is the model of the dependency under a job, as one seed has it.
+func (s *Sizing) scenario(j *job, seed uint64) *hedgearena.Scenario {
+	rate, times := j.rate, max(j.times, 1)
+	var law hedgearena.Law = s.Input.Latency
+	if t, ok := law.(*Trace); ok {
+		law = t.drawn(seed, int(times*float64(s.Calls)))
+	}
 	slots := s.Input.Workers()
 	if slots == 0 {
 		slots = int(math.Ceil(roomy*heavier*s.Rate*law.Mean())) + 100
 	}
 	length := func(calls float64) time.Duration {
-		d := min(seconds(times*calls/rate), longest)
+		d := min(seconds(calls/rate), longest)
 		return max((d + tick - 1).Truncate(tick), tick)
 	}
 	return &hedgearena.Scenario{
 		ID: "dependency", Replicas: 1, Slots: slots, Law: law, Timeout: s.Timeout,
 		Phases: []hedgearena.Phase{
-			{Name: "warm-up", Length: length(warmUpShare * float64(s.Calls))},
-			{Name: "judged", Length: length(float64(s.Calls))},
+			{Name: "warm-up", Length: length(max(warmUpShare*times*float64(s.Calls), j.warmUp))},
+			{Name: "judged", Length: length(times * float64(s.Calls))},
 		},
 	}
 }
 
-// run runs all jobs with all seeds, and returns the means over the seeds.
+// run runs all jobs with all seeds.
 func (s *Sizing) run(ctx context.Context, stage string, jobs []job) ([]Effect, error) {
 	n := len(s.Seeds)
-	figures := make([]*hedgearena.Figures, len(jobs)*n)
-	cases := make([]hedgearena.Case, len(jobs))
+	cases := make([]hedgearena.Case, len(jobs)*n)
 	planned := 0.0
-	for i := range jobs {
-		j := &jobs[i]
-		x := s.scenario(j.rate, max(j.times, 1))
+	for i := range cases {
+		j := &jobs[i/n]
+		x := s.scenario(j, s.Seeds[i%n])
 		cases[i] = hedgearena.Case{Scenario: x, Load: j.rate / x.Capacity(), Policy: &j.policy, NewLimiter: j.limit}
-		planned += x.Calls(cases[i].Load) * float64(n)
+		planned += x.Calls(cases[i].Load)
 	}
 	var calls, finished atomic.Int64
-	end := s.begin(stage, len(figures), func() (int, float64) {
+	end := s.begin(stage, len(cases), func() (int, float64) {
 		return int(finished.Load()), min(1, float64(calls.Load())/max(planned, 1))
 	})
 	defer end()
-	err := bubble.Each(ctx, s.Parallel, len(figures), func(i int, stop *atomic.Bool) error {
-		f, err := hedgearena.Simulate(cases[i/n], s.Seeds[i%n], hedgearena.Options{Stop: stop, Calls: &calls})
+	effects := make([]Effect, len(jobs))
+	for i := range effects {
+		effects[i].seeds = make([]seedEffect, n)
+	}
+	err := bubble.Each(ctx, s.Parallel, len(cases), func(i int, stop *atomic.Bool) error {
+		f, err := hedgearena.Simulate(cases[i], s.Seeds[i%n], hedgearena.Options{Stop: stop, Calls: &calls, Latency: true})
 		if err != nil {
 			return err
 		}
-		figures[i] = f // nobody else has this place
+		rank := 0.99 * f.Answered()
+		if base := jobs[i/n].base; base != nil {
+			rank = base.seeds[i%n].rank
+		}
+		// Nobody else has this place.
+		effects[i/n].seeds[i%n] = seedEffect{
+			p50: f.Total.P50, p99: f.Within(rank), failed: f.Total.FailedPercent, extra: f.Total.ExtraPercent,
+			rate:  float64(f.Total.Good) / cases[i].Scenario.Phases[1].Length.Seconds(),
+			plain: f.Total.P99, rank: rank, held: held(&f.Total),
+		}
 		finished.Add(1)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	effects := make([]Effect, len(jobs))
-	for i, f := range figures {
-		effects[i/n].add(&f.Total, cases[i/n].Scenario.Phases[1].Length, n)
+	for i := range effects {
+		effects[i].sum()
 	}
 	return effects, nil
+}
+
+// Notes are what a reader must know of the simulations.
+func (s *Sizing) Notes() []string {
+	var notes []string
+	if t, ok := s.Input.Latency.(*Trace); ok {
+		if drawn := t.Drawn(s.Calls); drawn != "" {
+			notes = append(notes, drawn)
+		}
+	}
+	if smaller := s.scaled(); smaller != "" {
+		notes = append(notes, smaller)
+	}
+	if late := s.late(); late > lateShare {
+		notes = append(notes, fmt.Sprintf("%.2g %% of the calls take longer than -timeout %v without any queue: they fail whatever is set", 100*late, s.Timeout))
+	}
+	return notes
+}
+
+// late is the share of the latencies beyond the time-out.
+func (s *Sizing) late() float64 {
+	return 1 - float64(sort.Search(lateSteps, func(i int) bool {
+		return s.Input.Latency.Quantile((float64(i)+0.5)/lateSteps) > s.Timeout.Seconds()
+	}))/lateSteps
 }
 
 func (s *Sizing) begin(stage string, runs int, progress func() (int, float64)) (end func()) {
@@ -148,21 +216,54 @@ func (s *Sizing) begin(stage string, runs int, progress func() (int, float64)) (
 	return s.Begin(stage, runs, progress)
 }
 
-// add adds one of n seeds.
-func (e *Effect) add(f *hedgearena.PhaseFigures, length time.Duration, n int) {
-	share := 1 / float64(n)
-	e.P50 += share * f.P50
-	e.P99 += share * f.P99
-	e.FailedPercent += share * f.FailedPercent
-	e.ExtraPercent += share * f.ExtraPercent
-	e.AnsweredRate += share * float64(f.Good) / length.Seconds()
+// held is the share in percent of the due hedges that the gates held back.
+func held(f *hedgearena.PhaseFigures) float64 {
+	sum := 0
+	for _, why := range []hedgedlimit.Skip{hedgedlimit.SkipPressure, hedgedlimit.SkipStandstill, hedgedlimit.SkipSurge, hedgedlimit.SkipWin} {
+		sum += int(f.Skipped[why.String()])
+	}
+	return 100 * float64(sum) / float64(max(f.Due, 1))
 }
 
-// runBoth runs set-ups at the present load and at the heavier one.
-func (s *Sizing) runBoth(ctx context.Context, stage string, setups []setup) ([]Effects, error) {
+// sum takes the means over the seeds.
+func (e *Effect) sum() {
+	share := 1 / float64(len(e.seeds))
+	for i, x := range e.seeds {
+		e.P50 += share * x.p50
+		e.P99 += share * x.plain
+		e.FailedPercent += share * x.failed
+		e.ExtraPercent += share * x.extra
+		e.AnsweredRate += share * x.rate
+		e.HeldPercent += share * x.held
+		e.EqualP99 += share * x.p99
+		if i == 0 || x.p99 < e.LowP99 {
+			e.LowP99 = x.p99
+		}
+		e.HighP99 = max(e.HighP99, x.p99)
+	}
+}
+
+// compare runs policies behind a limit at the present load and at the heavier one. None, if it is
+// not nil, is what they are compared with.
+func (s *Sizing) compare(ctx context.Context, stage string, limit limitSetup, policies []hedgearena.Policy, none *Effects) ([]Effects, error) {
+	var setups []setup
+	for _, p := range policies {
+		setups = append(setups, setup{limit, p})
+	}
+	return s.runBoth(ctx, stage, setups, none)
+}
+
+// runBoth is compare for set-ups with limits of their own.
+func (s *Sizing) runBoth(ctx context.Context, stage string, setups []setup, none *Effects) ([]Effects, error) {
 	var jobs []job
 	for _, x := range setups {
-		jobs = append(jobs, job{setup: x, rate: s.Rate}, job{setup: x, rate: heavier * s.Rate})
+		now := job{setup: x, rate: s.Rate, warmUp: warmUpLeast}
+		more := now
+		more.rate = heavier * s.Rate
+		if none != nil {
+			now.base, more.base = &none.Present, &none.Heavier
+		}
+		jobs = append(jobs, now, more)
 	}
 	effects, err := s.run(ctx, stage, jobs)
 	if err != nil {
@@ -173,6 +274,11 @@ func (s *Sizing) runBoth(ctx context.Context, stage string, setups []setup) ([]E
 		both[i] = Effects{Present: effects[2*i], Heavier: effects[2*i+1]}
 	}
 	return both, nil
+}
+
+// judged is about how many calls all seeds of a row judge at the present load.
+func (s *Sizing) judged() float64 {
+	return min(float64(s.Calls), longest.Seconds()*s.Rate) * float64(len(s.Seeds))
 }
 
 // unhedged is no hedging.
@@ -189,11 +295,6 @@ func unhedged() hedgearena.Policy {
 func newLimiter(c limiter.Config) (*limiter.Limiter, error) {
 	c.OnPanic = func(v any, _ []byte) { panic(v) }
 	return limiter.New(c)
-}
-
-// library is the hedger of the library.
-func library(name string, change func(*hedgedlimit.Config) error) hedgearena.Policy {
-	return hedgearena.Library(name, "", change)
 }
 
 // utilisation is the share of the capacity that a rate takes, 0 if it is not known.

@@ -1,8 +1,10 @@
 package sizing
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -51,8 +53,13 @@ func TestCorrelation(t *testing.T) {
 		{"in spells, unordered", together, Unordered, false, false},
 		{"in spells, shuffled", shuffled, Ordered, true, false},
 		{"too few slow", together[:150], Timed, false, false},
+		{"in spells, ordered, at no rate", together, Ordered, false, false},
 	} {
-		c := correlate(tt.samples, tt.order, 200)
+		rate := 200.0
+		if strings.HasSuffix(tt.name, "at no rate") {
+			rate = 0
+		}
+		c := correlate(tt.samples, tt.order, rate)
 		if c.Known != tt.known || c.Correlated != tt.correlated {
 			t.Errorf("%s: %+v", tt.name, c)
 		}
@@ -146,12 +153,107 @@ func TestTraceKeepsWhatIsClose(t *testing.T) {
 			t.Errorf("%d calls stand for the hedge of call %d", len(seen), call)
 		}
 	}
-	x.ordered = false
+	x.order = Unordered
 	if a, b := x.Service(7, 1, 0, 0.5), x.Service(7, 2, 0, 0.995); a != 0.5 || b != 0.995 {
 		t.Errorf("without an order the quantiles are %v and %v", a, b)
 	}
 	near(t, "mean", x.Mean(), 0.5005, 1e-9)
 	if _, err := newTrace(samples[:99], Ordered, 0); err == nil || err.Error() != "too few answers to tell a 99th percentile from: 99, and 100 are needed" {
 		t.Errorf("99 answers: %v", err)
+	}
+}
+
+// Latencies one a line tell what is slow together only if it is known how many there are a second:
+// otherwise it is not known which begin when a hedge would.
+func TestLinesTellWithARateOnly(t *testing.T) {
+	var lines strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&lines, "%d\n", 10+i%13+100*(i%19/18))
+	}
+	for rate, known := range map[float64]bool{0: false, 100: true} {
+		in, err := Read(strings.NewReader(lines.String()), rate)
+		if err != nil || in.Correlation.Known != known {
+			t.Errorf("at %v a second: %+v, %v", rate, in, err)
+		}
+	}
+}
+
+// A delay that is longer than the slow spells is not ruled out by them, and a shorter one is.
+func TestCorrelationHangsOnTheDelay(t *testing.T) {
+	samples := drawn(40000, 1000, lightTail, func(at time.Duration) float64 {
+		if at%time.Second < 50*time.Millisecond {
+			return 10
+		}
+		return 1
+	})
+	for _, tt := range []struct {
+		delay      time.Duration
+		correlated bool
+	}{{15 * time.Millisecond, true}, {60 * time.Millisecond, false}} {
+		if c := correlateAt(samples, Timed, 0, tt.delay); !c.Known || c.Correlated != tt.correlated {
+			t.Errorf("after %v: %+v", tt.delay, c)
+		}
+	}
+}
+
+// Of a file longer than a simulation all parts count alike, whatever the seed, in stretches that
+// keep their order; of a shorter one every sample does.
+func TestSimulationsTakeAllOfALongFile(t *testing.T) {
+	samples := make([]Sample, 90000)
+	for i := range samples {
+		samples[i].Latency = time.Duration(i+1) * time.Millisecond
+	}
+	x, err := newTrace(samples, Ordered, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = 10000
+	for seed := uint64(1); seed <= 5; seed++ {
+		d := x.drawn(seed, calls)
+		var tenths [10]int
+		follows := 0
+		for call := range calls {
+			place := int(d.Service(call, 1, 0, 0.5)*1000+0.5) - 1
+			tenths[place*10/len(samples)]++
+			if call > 0 && place == (int(d.Service(call-1, 1, 0, 0.5)*1000+0.5))%len(samples) {
+				follows++
+			}
+		}
+		for i, n := range tenths {
+			if n < calls/20 || n > calls*3/20 {
+				t.Errorf("seed %d: %d of %d calls are of tenth %d", seed, n, calls, i+1)
+			}
+		}
+		if follows < calls-stretches-1 {
+			t.Errorf("seed %d: %d of %d calls follow the one before", seed, follows, calls)
+		}
+	}
+	if x.Drawn(calls) == "" || x.Drawn(len(samples)) != "" {
+		t.Errorf("said: %q and %q", x.Drawn(calls), x.Drawn(len(samples)))
+	}
+	// Each once, from another place on.
+	all, other := x.drawn(1, len(samples)), x.drawn(2, len(samples))
+	if a, b := all.place(0), other.place(0); a == b || all.place(len(samples)) != a {
+		t.Errorf("seeds begin at %d and %d", a, b)
+	}
+}
+
+// A hedge is looked for by the times where there are some: the rate of the whole says little where
+// calls come in bursts.
+func TestHedgesFollowTheTimes(t *testing.T) {
+	samples := make([]Sample, 1000)
+	for i := range samples {
+		// 100 at once in each second.
+		samples[i].Start = time.Duration(i/100)*time.Second + time.Duration(i%100)*time.Microsecond
+		samples[i].Latency = time.Duration(i/100+1) * time.Second
+	}
+	x, err := newTrace(samples, Timed, rateOf(samples))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []float64{0.6, 0.9} {
+		if got := x.Service(210, 2, 500*time.Millisecond, u); got != 4 {
+			t.Errorf("half a second later it takes %v s, want 4 s as in the next burst", got)
+		}
 	}
 }
