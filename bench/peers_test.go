@@ -88,7 +88,7 @@ func TestPeersInterrupted(t *testing.T) {
 		at        string
 		workloads int
 	}{
-		{"learning the delay", 0}, {"published: block 2/2: plain", 1}, {"crowded: block 1/1: failsafe-learnt", 1},
+		{"learning the delay", 0}, {"published: block 2/2: plain", 1},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

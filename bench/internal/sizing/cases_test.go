@@ -6,11 +6,14 @@
 package sizing
 
 import (
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/hedgearena"
 )
 
 // Of ten dependencies whose best limit is known, nine limits at least are within 15 % of it; hedging
@@ -170,5 +173,45 @@ func TestHedgingIsRefusedWhereItDoesNotHelp(t *testing.T) {
 				t.Errorf("as recommended %+v, without hedging %+v", r.AsRecommended, r.Unhedged)
 			}
 		})
+	}
+}
+
+// The simulation of calls that are slow together agrees with the statistics: where a hedge would
+// be slow too it brings less than is worth it, or the statistics rule it out.
+func TestHedgesOfSlowSpellsBringNothing(t *testing.T) {
+	together, err := newInput("trace", drawn(20000, 200, lightTail, inSpells), Timed, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := small(together, 200)
+	none, err := s.compare(t.Context(), "", fixed(100, false, s), []hedgearena.Policy{unhedged()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.compareHedging(t.Context(), &Limit{Limit: 100, Found: true}, &Waiting{Refused: none[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range h.Rows {
+		if r := &h.Rows[i]; r.GainPercent >= 100*worthIt && !r.Correlated {
+			t.Errorf("%s: p99 is %.0f %% lower", r.Name(), r.GainPercent)
+		}
+	}
+}
+
+// Without the capacity the limit is what Little's law says of the higher load, nothing queues, and
+// the reader is told.
+func TestUnknownCapacity(t *testing.T) {
+	s := small(fromTable(t, heavyTable, 0), 3000)
+	r := mustRecommend(t, s)
+	mean := 1.5 * 3000 * s.Input.Latency.Mean()
+	if l := r.Limit; l.Found || math.Abs(float64(l.Limit)-mean-3*math.Sqrt(mean)) > 1 {
+		t.Errorf("limit %+v, with a mean of %.0f in flight", l, mean)
+	}
+	if r.Waiting.Wait || r.Waiting.Refused.Heavier.FailedPercent > 0.1 {
+		t.Errorf("waiting %+v", r.Waiting)
+	}
+	if h := r.Hedging; !h.Recommended || !strings.Contains(strings.Join(h.Reasons, "\n"), "the capacity is not known") || !strings.Contains(strings.Join(h.Reasons, "\n"), "it is not known whether calls are slow together") {
+		t.Errorf("reasons %q", h.Reasons)
 	}
 }

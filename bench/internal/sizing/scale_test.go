@@ -1,3 +1,7 @@
+//go:build !race
+
+// See cases_test.go.
+
 package sizing
 
 import (
