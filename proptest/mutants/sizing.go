@@ -76,6 +76,11 @@ var sizingFaults = []fault{
 		old: "		r.AsRecommended = c.AsPasted\n", new: "		r.AsRecommended = &none[0]\n",
 		tests: []string{"TestHedgingIsRecommendedWhereItHelps"},
 	},
+	{
+		name: "refused calls are left out of the percentile", law: "means", file: "bench/internal/sizing/sizing.go",
+		old: "			rank = base.seeds[i%n].rank\n", new: "			rank = min(rank, base.seeds[i%n].rank)\n",
+		tests: []string{"TestRefusalsDoNotLowerThePercentile"},
+	},
 
 	// The advice on hedging.
 	{
@@ -138,6 +143,31 @@ var sizingFaults = []fault{
 		old: "		return e.FailedPercent-chance <= none.FailedPercent+harmPoints && ", new: "		return chance >= 0 && ",
 		tests: []string{"TestHarmless"},
 	},
+	{
+		name: "the gates are left out for any gain", law: "gates", file: "bench/internal/sizing/hedging.go",
+		old: "free.GainPercent > gated.GainPercent+100*gatesWorth", new: "free.GainPercent > gated.GainPercent",
+		tests: []string{"TestGatesAreLeftOutOnlyWhereTheyCostMuch"},
+	},
+	{
+		name: "what sends more than what does harm is kept", law: "no harm", file: "bench/internal/sizing/hedging.go",
+		old: "		if harms && x.GRPC == r.GRPC", new: "		if harms && x == r && x.GRPC == r.GRPC",
+		tests: []string{"TestJudgeLowersTheRecommendation"},
+	},
+	{
+		name: "a seed on which hedging does nothing has no say", law: "evidence", file: "bench/internal/sizing/hedging.go",
+		old: "r.WorstGainPercent >= 100*worthIt", new: "r.GainPercent >= 100*worthIt",
+		tests: []string{"TestPick"},
+	},
+	{
+		name: "of like rows the smaller budget is left out", law: "evidence", file: "bench/internal/sizing/hedging.go",
+		old: "x.Ratio < r.Ratio && math.Abs", new: "x.Ratio > r.Ratio && math.Abs",
+		tests: []string{"TestLikeRowsAreLeftOut"},
+	},
+	{
+		name: "too few calls are enough to tell that hedging does not help", law: "reasons", file: "bench/internal/sizing/hedging.go",
+		old: "s.judged() < 100*minBeyond", new: "s.judged() < minBeyond",
+		tests: []string{"TestReasonsWhyNot"},
+	},
 
 	// Whether calls are slow together.
 	{
@@ -165,6 +195,11 @@ var sizingFaults = []fault{
 		old: "		i = primary + nearby + 1\n", new: "",
 		tests: []string{"TestTraceKeepsWhatIsClose"},
 	},
+	{
+		name: "of a long file a simulation takes the one part", law: "a long file", file: "bench/internal/sizing/trace.go",
+		old: "	if calls < len(t.latency) {\n", new: "	if calls < 0 {\n",
+		tests: []string{"TestSimulationsTakeAllOfALongFile"},
+	},
 
 	// What is pasted.
 	{
@@ -176,5 +211,10 @@ var sizingFaults = []fault{
 		name: "the service config has the delay of the other candidate", law: "pasted", file: "bench/internal/sizing/paste.go",
 		old: "HedgingDelay: protoDuration(g.delay())", new: "HedgingDelay: protoDuration(r.Hedging.Chosen.delay())",
 		tests: []string{"TestServiceConfigParses"},
+	},
+	{
+		name: "the doubt is told only where nothing is hedged", law: "pasted", file: "bench/internal/sizing/paste.go",
+		old: "		if s.Doubt != \"\" {\n			comment(", new: "		if s.Doubt != \"\" && !h.Recommended {\n			comment(",
+		tests: []string{"TestDoubtIsPrinted"},
 	},
 }

@@ -96,12 +96,17 @@ func mustRecommend(t *testing.T, s *Sizing) *Recommendation {
 
 const heavyTable = "p50=10ms p99=100ms p99.9=150ms"
 
-// Where hedging helps it is recommended, and does what it promised behind the limit that moves.
+// Where hedging helps it is recommended, with any doubt about it, and does what it promised behind the
+// limit that moves.
 func TestHedgingIsRecommendedWhereItHelps(t *testing.T) {
 	in := fromTable(t, heavyTable, 40)
 	s := small(in, 0.3*in.Capacity)
+	s.Doubt = "it is taken to be idempotent"
 	r := mustRecommend(t, s)
 	h := r.Hedging
+	if n := len(h.Reasons); n == 0 || h.Reasons[n-1] != s.Doubt {
+		t.Errorf("reasons %q", h.Reasons)
+	}
 	if !h.Recommended || h.Chosen == nil || h.GRPC == nil || h.Chosen.GainPercent < 20 {
 		t.Fatalf("%+v", h)
 	}
