@@ -26,7 +26,7 @@ var sizingFaults = []fault{
 	},
 	{
 		name: "without a capacity the limit is the mean in flight", law: "Little", file: "bench/internal/sizing/limit.go",
-		old: "int(math.Ceil(mean+3*math.Sqrt(mean)))", new: "int(math.Ceil(mean))",
+		old: "int(math.Ceil(mean + 3*math.Sqrt(mean)))", new: "int(math.Ceil(mean))",
 		tests: []string{"TestUnknownCapacity"},
 	},
 	{
@@ -48,7 +48,7 @@ var sizingFaults = []fault{
 	// What simulations come to.
 	{
 		name: "the heavier load is the present one", law: "both loads", file: "bench/internal/sizing/sizing.go",
-		old: "job{setup: x, rate: heavier * s.Rate}", new: "job{setup: x, rate: s.Rate}",
+		old: "		more.rate = heavier * s.Rate\n", new: "		more.rate = s.Rate\n",
 		tests: []string{"TestEffectsAreThoseOfTheirLoad"},
 	},
 	{
@@ -58,12 +58,12 @@ var sizingFaults = []fault{
 	},
 	{
 		name: "seeds are summed up", law: "means", file: "bench/internal/sizing/sizing.go",
-		old: "	share := 1 / float64(n)\n", new: "	share := 1 / float64(max(1, n-1))\n",
+		old: "	share := 1 / float64(len(e.seeds))\n", new: "	share := 1 / float64(max(1, len(e.seeds)-1))\n",
 		tests: []string{"TestEffectsAreMeansOverTheSeeds"},
 	},
 	{
 		name: "each seed is the first", law: "means", file: "bench/internal/sizing/sizing.go",
-		old: "s.Seeds[i%n]", new: "s.Seeds[0]",
+		old: "Simulate(cases[i], s.Seeds[i%n], ", new: "Simulate(cases[i], s.Seeds[0], ",
 		tests: []string{"TestEffectsAreMeansOverTheSeeds"},
 	},
 	{
@@ -73,30 +73,35 @@ var sizingFaults = []fault{
 	},
 	{
 		name: "what is recommended is shown without hedging", law: "evidence", file: "bench/internal/sizing/recommend.go",
-		old: "&both[0], &both[len(both)-1]", new: "&both[0], &both[0]",
+		old: "		r.AsRecommended = c.AsPasted\n", new: "		r.AsRecommended = &none[0]\n",
 		tests: []string{"TestHedgingIsRecommendedWhereItHelps"},
+	},
+	{
+		name: "refused calls are left out of the percentile", law: "means", file: "bench/internal/sizing/sizing.go",
+		old: "			rank = base.seeds[i%n].rank\n", new: "			rank = min(rank, base.seeds[i%n].rank)\n",
+		tests: []string{"TestRefusalsDoNotLowerThePercentile"},
 	},
 
 	// The advice on hedging.
 	{
 		name: "harm at the heavier load counts for nothing", law: "no harm", file: "bench/internal/sizing/hedging.go",
-		old: "&& harmless(&r.Heavier, &h.None.Heavier)\n", new: "\n",
-		tests: []string{"TestHedgingRows"},
+		old: " && one(&e.Heavier, &none.Heavier)\n", new: "\n",
+		tests: []string{"TestHarmless"},
 	},
 	{
 		name: "the gain is that at the heavier load", law: "evidence", file: "bench/internal/sizing/hedging.go",
-		old: "(1 - r.Present.P99/h.None.Present.P99)", new: "(1 - r.Heavier.P99/h.None.Heavier.P99)",
-		tests: []string{"TestHedgingRows"},
+		old: "gain(&r.Present, &h.None.Present)\n", new: "gain(&r.Heavier, &h.None.Heavier)\n",
+		tests: []string{"TestRowsDoWhatTheirCandidatesSay"},
 	},
 	{
-		name: "a candidate has no budget", law: "L9", file: "bench/internal/sizing/hedging.go",
+		name: "a candidate has no budget", law: "L9", file: "bench/internal/sizing/candidates.go",
 		old: "hedgedlimit.RatioConfig{Ratio: c.ratio}", new: "hedgedlimit.RatioConfig{Ratio: 1}",
-		tests: []string{"TestHedgingRows"},
+		tests: []string{"TestRowsDoWhatTheirCandidatesSay"},
 	},
 	{
-		name: "a hedging policy of gRPC has gates", law: "A6", file: "bench/internal/sizing/hedging.go",
-		old: "			config.Gates, config.Delay = hedgedlimit.NoGates, hedgedlimit.Fixed(s.delay(c.quantile))\n", new: "			config.Delay = hedgedlimit.Fixed(s.delay(c.quantile))\n",
-		tests: []string{"TestHedgingRows"},
+		name: "a hedging policy of gRPC has gates", law: "A6", file: "bench/internal/sizing/candidates.go",
+		old: "		if !c.gates {\n", new: "		if !c.gates && !c.grpc {\n",
+		tests: []string{"TestRowsDoWhatTheirCandidatesSay"},
 	},
 	{
 		name: "hedging is compared with refusing where calls wait", law: "evidence", file: "bench/internal/sizing/hedging.go",
@@ -110,22 +115,22 @@ var sizingFaults = []fault{
 	},
 	{
 		name: "hedging is recommended where calls are slow together", law: "correlation", file: "bench/internal/sizing/hedging.go",
-		old: "; c.Correlated {\n", new: "; c.Correlated && !c.Known {\n",
-		tests: []string{"TestChoose"},
+		old: " && !r.Correlated", new: "",
+		tests: []string{"TestPick"},
 	},
 	{
 		name: "a want of capacity is told of as a light tail", law: "reasons", file: "bench/internal/sizing/hedging.go",
-		old: "		if used >= busy {\n", new: "		if used >= 2*busy {\n",
-		tests: []string{"TestChoose"},
+		old: "	case used >= busy:\n", new: "	case used >= 2*busy:\n",
+		tests: []string{"TestReasonsWhyNot"},
 	},
 	{
 		name: "an unknown capacity is enough", law: "reasons", file: "bench/internal/sizing/hedging.go",
 		old: "	case s.Input.Capacity == 0:\n", new: "	case s.Input.Capacity < 0:\n",
-		tests: []string{"TestChoose"},
+		tests: []string{"TestWhatToBewareOf"},
 	},
 	{
 		name: "harm is no reason against the best", law: "no harm", file: "bench/internal/sizing/hedging.go",
-		old: "r.GRPC == grpc && r.Harmless &&", new: "r.GRPC == grpc &&",
+		old: "r.Harmless && !r.NoRoom", new: "!r.NoRoom",
 		tests: []string{"TestPick"},
 	},
 	{
@@ -135,24 +140,49 @@ var sizingFaults = []fault{
 	},
 	{
 		name: "calls may fail for a shorter tail", law: "no harm", file: "bench/internal/sizing/hedging.go",
-		old: "	return e.FailedPercent <= none.FailedPercent+harmPoints && ", new: "	return ",
+		old: "		return e.FailedPercent-chance <= none.FailedPercent+harmPoints && ", new: "		return chance >= 0 && ",
 		tests: []string{"TestHarmless"},
+	},
+	{
+		name: "the gates are left out for any gain", law: "gates", file: "bench/internal/sizing/hedging.go",
+		old: "free.GainPercent > gated.GainPercent+100*gatesWorth", new: "free.GainPercent > gated.GainPercent",
+		tests: []string{"TestGatesAreLeftOutOnlyWhereTheyCostMuch"},
+	},
+	{
+		name: "what sends more than what does harm is kept", law: "no harm", file: "bench/internal/sizing/hedging.go",
+		old: "		if harms && x.GRPC == r.GRPC", new: "		if harms && x == r && x.GRPC == r.GRPC",
+		tests: []string{"TestJudgeLowersTheRecommendation"},
+	},
+	{
+		name: "a seed on which hedging does nothing has no say", law: "evidence", file: "bench/internal/sizing/hedging.go",
+		old: "r.WorstGainPercent >= 100*worthIt", new: "r.GainPercent >= 100*worthIt",
+		tests: []string{"TestPick"},
+	},
+	{
+		name: "of like rows the smaller budget is left out", law: "evidence", file: "bench/internal/sizing/hedging.go",
+		old: "x.Ratio < r.Ratio && math.Abs", new: "x.Ratio > r.Ratio && math.Abs",
+		tests: []string{"TestLikeRowsAreLeftOut"},
+	},
+	{
+		name: "too few calls are enough to tell that hedging does not help", law: "reasons", file: "bench/internal/sizing/hedging.go",
+		old: "s.judged() < 100*minBeyond", new: "s.judged() < minBeyond",
+		tests: []string{"TestReasonsWhyNot"},
 	},
 
 	// Whether calls are slow together.
 	{
 		name: "a hedge is looked for when its call begins", law: "correlation", file: "bench/internal/sizing/correlation.go",
-		old: "s.Start + seconds(limit)", new: "s.Start",
+		old: "firstFrom(samples, s.Start+delay)", new: "firstFrom(samples, s.Start)",
 		tests: []string{"TestCorrelationLooksWhereTheHedgeWouldBe"},
 	},
 	{
 		name: "without times a hedge is the next call", law: "correlation", file: "bench/internal/sizing/correlation.go",
-		old: "		from := i + max(1, int(math.Round(limit*rate)))\n", new: "		from := i + 1\n",
+		old: "		from := i + max(1, int(math.Round(delay.Seconds()*rate)))\n", new: "		from := i + 1\n",
 		tests: []string{"TestCorrelationLooksWhereTheHedgeWouldBe"},
 	},
 	{
 		name: "chance makes calls slow together", law: "correlation", file: "bench/internal/sizing/correlation.go",
-		old: "c.Together > share+surely*c.Error", new: "c.Together > share",
+		old: " && !c.ByChance()\n", new: "\n",
 		tests: []string{"TestCorrelationIsMoreThanChance"},
 	},
 	{
@@ -162,8 +192,13 @@ var sizingFaults = []fault{
 	},
 	{
 		name: "a call stands for its own hedge", law: "correlation", file: "bench/internal/sizing/trace.go",
-		old: "		i = call + nearby + 1\n", new: "",
+		old: "		i = primary + nearby + 1\n", new: "",
 		tests: []string{"TestTraceKeepsWhatIsClose"},
+	},
+	{
+		name: "of a long file a simulation takes the one part", law: "a long file", file: "bench/internal/sizing/trace.go",
+		old: "	if calls < len(t.latency) {\n", new: "	if calls < 0 {\n",
+		tests: []string{"TestSimulationsTakeAllOfALongFile"},
 	},
 
 	// What is pasted.
@@ -174,7 +209,12 @@ var sizingFaults = []fault{
 	},
 	{
 		name: "the service config has the delay of the other candidate", law: "pasted", file: "bench/internal/sizing/paste.go",
-		old: "HedgingDelay: protoDuration(s.delay(g.Quantile))", new: "HedgingDelay: protoDuration(s.delay(r.Hedging.Chosen.Quantile))",
+		old: "HedgingDelay: protoDuration(g.delay())", new: "HedgingDelay: protoDuration(r.Hedging.Chosen.delay())",
 		tests: []string{"TestServiceConfigParses"},
+	},
+	{
+		name: "the doubt is told only where nothing is hedged", law: "pasted", file: "bench/internal/sizing/paste.go",
+		old: "		if s.Doubt != \"\" {\n			comment(", new: "		if s.Doubt != \"\" && !h.Recommended {\n			comment(",
+		tests: []string{"TestDoubtIsPrinted"},
 	},
 }

@@ -2,6 +2,7 @@ package sizing
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,6 +254,36 @@ func TestGoAndGRPCAreChosenApart(t *testing.T) {
 		s.choose(h)
 		if !h.Recommended || (h.Chosen != nil) != tt.inGo || (h.GRPC != nil) != tt.gr || !strings.Contains(strings.Join(h.Reasons, "\n"), tt.reason) {
 			t.Errorf("%+v: Go %v, gRPC %v, %q", tt.rows, h.Chosen, h.GRPC, h.Reasons)
+		}
+	}
+}
+
+// What is recommended comes with what to beware of, and with nothing where there is none of it.
+func TestWhatToBewareOf(t *testing.T) {
+	good := HedgeRow{GainPercent: 50, WorstGainPercent: 50, Harmless: true}
+	gated, policy, dropped := good, good, good
+	gated.Gates, policy.GRPC = true, true
+	dropped.Gates, dropped.Dropped, dropped.AsPasted = true, true, &Effects{}
+	for _, tt := range []struct {
+		name    string
+		change  func(*Sizing, *Hedging)
+		reasons []string
+	}{
+		{"nothing", func(*Sizing, *Hedging) {}, nil},
+		{"no capacity", func(s *Sizing, _ *Hedging) { s.Input.Capacity = 0 }, []string{"the capacity is not known"}},
+		{"a high load", func(s *Sizing, _ *Hedging) { s.Rate *= 2 }, []string{"at 1.5 × the load the calls alone take 90 % of the capacity"}},
+		{"no order", func(s *Sizing, _ *Hedging) { s.Input.Correlation.Known = false }, []string{"it is not known whether calls are slow together"}},
+		{"few calls", func(s *Sizing, _ *Hedging) { s.Calls = 4000 }, []string{"it rests on few calls: 40 are beyond"}},
+		{"few calls for Go", func(s *Sizing, h *Hedging) { s.Calls, h.Rows = 4000, h.Rows[1:] }, []string{"too few calls to tell for Go", "it rests on few calls: "}},
+		{"dropped", func(_ *Sizing, h *Hedging) { h.Rows = append(h.Rows, dropped) }, []string{"1 that did better behind a fixed limit did harm"}},
+	} {
+		s := small(fromTable(t, heavyTable, 40), 0)
+		s.Rate, s.Input.Correlation.Known = 0.3*s.Input.Capacity, true
+		h := &Hedging{Rows: []HedgeRow{gated, policy}}
+		tt.change(s, h)
+		s.choose(h)
+		if !h.Recommended || !slices.EqualFunc(h.Reasons, tt.reasons, strings.HasPrefix) {
+			t.Errorf("%s: recommended %t, %q", tt.name, h.Recommended, h.Reasons)
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package sizing
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/hedgearena"
 )
 
 // Hedging is held against what becomes of calls that do not fit, and what may not be carried out
@@ -24,6 +27,43 @@ func TestHedgingIsComparedWithWhatCallsDo(t *testing.T) {
 		s.choose(h)
 		if len(h.Reasons) != 1 || !strings.HasSuffix(h.Reasons[0], "carried out twice: one is a POST") {
 			t.Errorf("reasons %q", h.Reasons)
+		}
+	}
+}
+
+// A row has the gain at the present load, and its budget and its gates are those of the candidate:
+// without gates nothing is held back, be it for gRPC or not.
+func TestRowsDoWhatTheirCandidatesSay(t *testing.T) {
+	s := small(fromTable(t, heavyTable, 40), 0)
+	s.Rate = 0.5 * s.Input.Capacity
+	limit := &Limit{Limit: 46, Found: true}
+	none, err := s.compare(t.Context(), "", s.behind(limit, false), []hedgearena.Policy{unhedged()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Hedging{None: none[0]}
+	if err := s.try(t.Context(), h, limit, false, []candidate{
+		{quantile: 0.5, ratio: 0.2, gates: true},
+		{quantile: 0.5, ratio: 0.05},
+		{quantile: 0.9, fixed: s.quantile(0.9), ratio: tokenRatio, grpc: true},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Rows) != 3 {
+		t.Fatalf("%+v", h.Rows)
+	}
+	for i := range h.Rows {
+		r := &h.Rows[i]
+		now, more := 100*(1-r.Present.EqualP99/h.None.Present.EqualP99), 100*(1-r.Heavier.EqualP99/h.None.Heavier.EqualP99)
+		if math.Abs(r.GainPercent-now) > 1e-9 || math.Abs(now-more) < 0.01 {
+			t.Errorf("%s: p99 is %v %% lower, now %v and at the heavier load %v", r.Name(), r.GainPercent, now, more)
+		}
+		if held := r.Present.HeldPercent + r.Heavier.HeldPercent; held > 0 != r.Gates {
+			t.Errorf("%s: the gates hold back %v %%", r.Name(), held)
+		}
+		// A token more is there at first.
+		if !r.GRPC && r.Present.ExtraPercent > 100*r.Ratio+0.5 {
+			t.Errorf("%s: %v %% more calls", r.Name(), r.Present.ExtraPercent)
 		}
 	}
 }
@@ -56,12 +96,17 @@ func mustRecommend(t *testing.T, s *Sizing) *Recommendation {
 
 const heavyTable = "p50=10ms p99=100ms p99.9=150ms"
 
-// Where hedging helps it is recommended, and does what it promised behind the limit that moves.
+// Where hedging helps it is recommended, with any doubt about it, and does what it promised behind the
+// limit that moves.
 func TestHedgingIsRecommendedWhereItHelps(t *testing.T) {
 	in := fromTable(t, heavyTable, 40)
 	s := small(in, 0.3*in.Capacity)
+	s.Doubt = "it is taken to be idempotent"
 	r := mustRecommend(t, s)
 	h := r.Hedging
+	if n := len(h.Reasons); n == 0 || h.Reasons[n-1] != s.Doubt {
+		t.Errorf("reasons %q", h.Reasons)
+	}
 	if !h.Recommended || h.Chosen == nil || h.GRPC == nil || h.Chosen.GainPercent < 20 {
 		t.Fatalf("%+v", h)
 	}

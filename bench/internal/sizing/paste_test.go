@@ -114,6 +114,24 @@ func TestGoTextHasTheNumbers(t *testing.T) {
 	}
 }
 
+// Whoever pastes hedging is told why it is in doubt that calls may be carried out twice.
+func TestDoubtIsPrinted(t *testing.T) {
+	s := pasted(t)
+	s.Doubt = "half of them are POSTs"
+	for name, r := range recommendations() {
+		text, err := s.Go(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(text, "// Only for calls that may be carried out twice: half of them are POSTs.\n"); got != (r.Hedging.Chosen != nil) {
+			t.Errorf("%s: the doubt is there %t:\n%s", name, got, text)
+		}
+		if got := slices.Contains(s.ServiceConfigEvidence(r, ""), s.Doubt); got != (r.Hedging.GRPC != nil) {
+			t.Errorf("%s: the doubt is with the service config %t", name, got)
+		}
+	}
+}
+
 // The service config of every kind is one to the package that obeys it.
 func TestServiceConfigParses(t *testing.T) {
 	s := pasted(t)
