@@ -86,6 +86,16 @@ var sizingInputFaults = []fault{
 		tests: []string{"TestReadNotes"},
 	},
 	{
+		name: "the load keeps what the other side sends", law: "bounds", file: "bench/internal/sizing/attack_http.go",
+		old: "	maxBody    = 0\n", new: "	maxBody    = 1 << 20\n",
+		tests: []string{"TestHTTPKeepsLittleOfAnswers"},
+	},
+	{
+		name: "the load keeps headers without an end", law: "bounds", file: "bench/internal/sizing/attack_http.go",
+		old: ", MaxResponseHeaderBytes: maxHeaders,", new: ",",
+		tests: []string{"TestHTTPKeepsLittleOfAnswers"},
+	},
+	{
 		name: "vegeta calls an answer of 503 good", law: "failures", file: "bench/internal/sizing/read_vegeta.go",
 		old: " || r.Code < 200 || r.Code >= 400}\n", new: "}\n",
 		tests: []string{"TestRead"},

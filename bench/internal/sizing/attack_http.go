@@ -15,8 +15,12 @@ import (
 // maxOutstanding is how many calls are out at most: when there are as many, the next one waits.
 const maxOutstanding = 2000
 
-// maxBody is how much of an answer is read: all of what usual ones are.
-const maxBody = 1 << 20
+// What a server may have kept of each call that is out. Its headers are kept until it is over, and
+// of its body nothing: vegeta reads what is beyond MaxBody to its end, and forgets it.
+const (
+	maxHeaders = 64 << 10
+	maxBody    = 0
+)
 
 // HTTP sends requests with the load generator of vegeta, evenly spaced. An answer of 400 or above
 // is a failure, and so is one that sends elsewhere: that is not followed, since it is not what was
@@ -26,7 +30,7 @@ func HTTP(method, url string, body []byte, timeout time.Duration, roots *x509.Ce
 	return func(ctx context.Context, rate float64, length time.Duration) ([]Sample, error) {
 		base := &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots},
-			MaxIdleConnsPerHost: maxOutstanding,
+			MaxIdleConnsPerHost: maxOutstanding, MaxResponseHeaderBytes: maxHeaders,
 		}
 		defer base.CloseIdleConnections()
 		attacker := vegeta.NewAttacker(vegeta.Client(&http.Client{Transport: &stoppable{ctx, base}}),

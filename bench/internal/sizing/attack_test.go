@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,4 +52,46 @@ func TestGRPCLeavesOutWhatItsEndCutsShort(t *testing.T) {
 			t.Errorf("%d samples, %v after %v", len(samples), err, took)
 		}
 	})
+}
+
+// However much a server sends, little of it is kept: a long body is read to its end and forgotten,
+// and with headers without an end the call fails.
+func TestHTTPKeepsLittleOfAnswers(t *testing.T) {
+	const calls, long = 4, 16 << 20
+	piece := make([]byte, 64<<10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/headers" {
+			w.Header().Set("Long", strings.Repeat("x", 2*maxHeaders))
+			return
+		}
+		for range long / len(piece) {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	attack := func(path string) []Sample {
+		samples, err := HTTP("GET", server.URL+path, nil, time.Minute, nil)(t.Context(), 100, calls*10*time.Millisecond)
+		if err != nil || len(samples) != calls {
+			t.Fatalf("%s: %d samples, %v", path, len(samples), err)
+		}
+		return samples
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for _, s := range attack("/body") {
+		if s.Failed {
+			t.Errorf("a long body: %+v", s)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > long/4 {
+		t.Errorf("%d calls with %d bytes each took %d bytes of memory", calls, long, grown)
+	}
+	for _, s := range attack("/headers") {
+		if !s.Failed {
+			t.Errorf("headers beyond %d bytes: %+v", maxHeaders, s)
+		}
+	}
 }
