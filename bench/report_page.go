@@ -171,8 +171,10 @@ func permitCharts(rows []row) []course.Chart {
 	var charts []course.Chart
 	for i := range rows {
 		x := &rows[i].Course
+		permits := x.curve("permits", 1, x.Permits)
+		permits.Wide = true // where all is well it lies behind the other
 		c := course.Chart{Title: rows[i].Experiment.Name, Unit: "at once", Length: x.length(), Curves: []course.Curve{
-			x.curve("in the server", 0, x.Server), x.curve("permits", 1, x.Permits),
+			x.curve("in the server", 0, x.Server), permits,
 		}}
 		peak := max(slices.Max(x.Server), slices.Max(x.Permits))
 		if slices.Max(x.Limit) <= farAbove*peak {

@@ -51,6 +51,8 @@ type Curve struct {
 	// Color is a number that means the same in all charts. Below 0 the curve is dashed
 	// and black: what ought to be.
 	Color int
+	// Wide draws a broad line, which is seen where another that comes before it lies upon it.
+	Wide bool
 	// X is in seconds, or what Tail says of a percentile.
 	X, Y []float64
 }
@@ -101,6 +103,9 @@ func (c *Chart) plot(alone bool) (*plot.Plot, error) {
 			return nil, err
 		}
 		line.Width = vg.Points(1)
+		if x.Wide {
+			line.Width *= 3
+		}
 		line.Dashes = plotutil.Dashes(x.dashes())
 		if x.Color >= 0 {
 			line.Color = colors[x.Color%len(colors)]

@@ -138,6 +138,28 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// A wide curve is seen behind another, in the chart and in the legend.
+func TestWideCurve(t *testing.T) {
+	curves := []Curve{{Name: "upon", Color: 0, X: []float64{0, 1}, Y: []float64{1, 2}}, {Name: "behind", Color: 1, X: []float64{0, 1}, Y: []float64{1, 2}}}
+	draw := func() (svg, legend string) {
+		c := Chart{Title: "Both", Length: time.Second, Curves: curves}
+		svg, err := c.svg()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return svg, curves[1].key()
+	}
+	thin, thinKey := draw()
+	curves[1].Wide = true
+	wide, wideKey := draw()
+	if strings.Contains(thin, "stroke-width:3") || strings.Count(wide, "stroke-width:3") != 1 {
+		t.Errorf("a line three wide is not there once\n%s", wide)
+	}
+	if !strings.Contains(thinKey, `stroke-width="2"`) || !strings.Contains(wideKey, `stroke-width="6"`) {
+		t.Errorf("keys %s and %s", thinKey, wideKey)
+	}
+}
+
 // An axis has a few round numbers, whatever its length, and one of logarithms ends in one.
 func TestTicks(t *testing.T) {
 	labels := func(ticks plot.ConstantTicks) string {

@@ -38,10 +38,14 @@ func (x *Curve) key() string {
 		c := color.RGBAModel.Convert(colors[x.Color%len(colors)]).(color.RGBA)
 		stroke = fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
 	}
+	width := 2
+	if x.Wide {
+		width = 6
+	}
 	var dashes []string
 	for _, d := range plotutil.Dashes(x.dashes()) {
 		dashes = append(dashes, fmt.Sprintf("%g", d.Points()))
 	}
-	return fmt.Sprintf(`<li><svg viewBox="0 0 24 12" aria-hidden="true"><path d="M0 6H24" stroke="%s" stroke-width="2" stroke-dasharray="%s"/></svg>%s</li>`,
-		stroke, strings.Join(dashes, " "), template.HTMLEscapeString(x.Name))
+	return fmt.Sprintf(`<li><svg viewBox="0 0 24 12" aria-hidden="true"><path d="M0 6H24" stroke="%s" stroke-width="%d" stroke-dasharray="%s"/></svg>%s</li>`,
+		stroke, width, strings.Join(dashes, " "), template.HTMLEscapeString(x.Name))
 }
