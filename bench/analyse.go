@@ -109,11 +109,9 @@ func (m *measurement) countRequests(r *row) {
 
 // check holds all logs against the laws, the warm-up included.
 func (m *measurement) check(r *row) {
-	held := make([]sweep.Interval, 0, len(m.attempts))
 	l := &r.Law
 	for i := range m.attempts {
 		a := &m.attempts[i]
-		held = append(held, hold(a))
 		l.Grants++
 		if a.Grant.InFlight > a.Grant.Limit {
 			l.GrantsAbove++
@@ -128,14 +126,14 @@ func (m *measurement) check(r *row) {
 	f := sweep.Compare(w.attempts, inside)
 	l.Enforced = m.experiment.Covered
 	l.Events, l.Excess, l.Violations = f.Events, f.Excess, f.Violations
-	// The attempts besides, for permits that came back early were never too many.
-	l.PeakAboveLimit = max(0, sweep.Peak(held)-m.maxLimit, sweep.Peak(w.attempts)-m.maxLimit)
+	// By what was under way: it begins after a permit was taken, and ends before that is released.
+	l.PeakAboveLimit = max(0, sweep.Peak(w.attempts)-m.maxLimit)
 	l.ClockStepped = m.clockStep.Abs() > maxClockStep
 }
 
-// hold is the time for which an attempt held its permit by the word of the hedger: it was
-// taken before the first stamp, and released after the second. That this is so is shown by
-// the looks of an underWay.
+// hold is about the time for which an attempt held its permit, by the word of the hedger. It is
+// for figures and no proof: a permit is taken and released a little after its stamps, so of two
+// that follow each other under a full limit both may seem to be out.
 func hold(a *hedgedlimit.AttemptEvent) sweep.Interval {
 	return sweep.Interval{Start: a.Granted.UnixNano(), End: a.Ended.UnixNano()}
 }

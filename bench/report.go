@@ -104,8 +104,7 @@ type law struct {
 	// in flight than the limit in force.
 	Grants      int `json:"grants"`
 	GrantsAbove int `json:"grants_above_limit"`
-	// PeakAboveLimit is by how much the permits, or the attempts under way, exceeded the
-	// highest limit.
+	// PeakAboveLimit is by how much the attempts under way exceeded the highest limit.
 	PeakAboveLimit int `json:"peak_above_limit"`
 	// ClockStepped tells that the wall clock was changed, so that the two logs
 	// cannot be compared.

@@ -160,7 +160,7 @@ func TestJudge(t *testing.T) {
 		{name: "nothing came to the server", change: func(r []row) { r[0].Requests, r[2].Requests = 0, 0 }, met: true, line: "server count ≤ permits: not shown"},
 		{name: "server beyond permits", change: func(r []row) { r[2].Law.Excess = 1 }, met: true, broken: 1, line: "server count ≤ permits: NO"},
 		{name: "grant above limit", change: func(r []row) { r[1].Law.GrantsAbove = 3 }, met: true, broken: 1, line: "each grant below its limit: NO"},
-		{name: "peak above limit", change: func(r []row) { r[2].Law.PeakAboveLimit = 2 }, met: true, broken: 1, line: "LAW BROKEN: adaptive: the permits exceeded the highest limit 30 by 2"},
+		{name: "peak above limit", change: func(r []row) { r[2].Law.PeakAboveLimit = 2 }, met: true, broken: 1, line: "LAW BROKEN: adaptive: the attempts under way exceeded the highest limit 30 by 2"},
 		{name: "clock", change: func(r []row) { r[0].Law.ClockStepped = true }, met: true, broken: 1, line: "LAW BROKEN: no hedging: the wall clock was changed"},
 		{name: "late generator", change: func(r []row) { r[0].GeneratorLateP99 = 3.5 }, met: true, line: "note: no hedging: 1 % of the calls were started more than 3.5 ms late"},
 		{name: "errors", change: func(r []row) { r[0].Errors, r[0].FirstError = 2, "boom" }, met: true, line: "note: no hedging: 2 errors, the first: boom"},

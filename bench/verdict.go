@@ -119,7 +119,7 @@ func (r *round) judge() {
 			v.Broken = append(v.Broken, fmt.Sprintf("%s: %d of %d grants were above the limit in force", name, l.GrantsAbove, l.Grants))
 		}
 		if l.PeakAboveLimit > 0 {
-			v.Broken = append(v.Broken, fmt.Sprintf("%s: the permits exceeded the highest limit %d by %d", name, x.LimitMax, l.PeakAboveLimit))
+			v.Broken = append(v.Broken, fmt.Sprintf("%s: the attempts under way exceeded the highest limit %d by %d", name, x.LimitMax, l.PeakAboveLimit))
 		}
 		if x.failedPercent() > 1 {
 			v.Notes = append(v.Notes, fmt.Sprintf("%s: %.1f %% of the calls were refused or failed, and are in no percentile", name, x.failedPercent()))

@@ -101,7 +101,10 @@ func (s *Sizing) compareHedging(ctx context.Context, limit *Limit, w *Waiting) (
 // that the gates may not have learnt yet.
 func (s *Sizing) tryWithoutGates(ctx context.Context, h *Hedging, limit *Limit, wait bool) error {
 	gated, policy := pick(h.Rows, withGates), pick(h.Rows, asPolicy)
-	if policy == nil || s.few() || s.utilisation(heavier*s.Rate) >= busy || gated != nil && gated.GainPercent >= policy.GainPercent-100*gatesWorth || slices.ContainsFunc(h.Rows, func(r HedgeRow) bool { return withoutAny(&r) }) {
+	if policy == nil || gated != nil && gated.GainPercent >= policy.GainPercent-100*gatesWorth {
+		return nil // they are not in the way
+	}
+	if s.few() || s.utilisation(heavier*s.Rate) >= busy || h.count(withoutAny) > 0 {
 		return nil
 	}
 	// The best first.
@@ -152,8 +155,9 @@ func (s *Sizing) try(ctx context.Context, h *Hedging, limit *Limit, wait bool, a
 
 // unlikeRows leaves out larger budgets that made no difference: they are no evidence of their own.
 func unlikeRows(rows []HedgeRow) []HedgeRow {
+	all := slices.Clone(rows) // DeleteFunc moves them while it goes on
 	return slices.DeleteFunc(rows, func(r HedgeRow) bool {
-		return slices.ContainsFunc(rows, func(x HedgeRow) bool {
+		return slices.ContainsFunc(all, func(x HedgeRow) bool {
 			same := x.GRPC == r.GRPC && x.Gates == r.Gates && x.Fixed == r.Fixed && x.DelayMS == r.DelayMS
 			return same && x.Ratio < r.Ratio && math.Abs(x.Present.EqualP99-r.Present.EqualP99) < 0.001*r.Present.EqualP99 && math.Abs(x.Present.ExtraPercent-r.Present.ExtraPercent) < 0.05
 		})
