@@ -289,3 +289,28 @@ func TestStreamWithoutARequestEndsAsOthersDo(t *testing.T) {
 		})
 	}
 }
+
+// A context that has ended already ends the stream while it is being made.
+func TestStreamIsMadeWhileItsContextEnds(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			s := newService(t, always(script{}), config(t, fourRetries))
+			defer s.close()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			told := 0
+			stream, err := s.cc.NewStream(ctx, descs[list], list, grpc.OnFinish(func(error) { told++ }))
+			if err == nil {
+				err = stream.RecvMsg(new(wrapperspb.BytesValue))
+				synctest.Wait()
+				if told != 1 {
+					t.Errorf("OnFinish was told %d times", told)
+				}
+			}
+			if status.Code(err) != codes.Canceled {
+				t.Error(err)
+			}
+			s.mustHold(0)
+		})
+	}
+}

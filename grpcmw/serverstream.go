@@ -36,7 +36,7 @@ type serverStream struct {
 	options []grpc.CallOption // a copy of the caller's
 	idle    context.Context   // ends when the call begins, or never will
 	wake    context.CancelFunc
-	forget  func() bool // no longer waits for the end of ctx
+	forget  func() bool // no longer waits for the end of ctx; not for who is told of that
 
 	// Owned by the goroutine of the caller that sends; request, empty, target and hedger
 	// do not change once the call has begun.
@@ -159,7 +159,9 @@ func (s *serverStream) abandon(err error) {
 	if s.begun.Swap(true) {
 		return
 	}
-	s.awake()
+	// Not forget: this may be what newServerStream gave to AfterFunc, at once and so before
+	// that has returned it. Otherwise cancel has it called, and it finds the call begun.
+	s.wake()
 	s.err = err
 	close(s.decided)
 	s.cancel()

@@ -207,6 +207,12 @@ var grpcclientFaults = []fault{
 	},
 	// Streams and what is below them.
 	{
+		name: "a stream whose context ends at once is not made yet", law: "streams", file: "grpcmw/serverstream.go",
+		old:   "	s.forget = context.AfterFunc(ctx, func() { s.abandon(refusal(ctx.Err())) })\n",
+		new:   "	context.AfterFunc(ctx, func() { s.forget(); s.abandon(refusal(ctx.Err())) })\n	wait, _ := context.WithTimeout(context.Background(), 1)\n	<-wait.Done()\n	s.forget = func() bool { return true }\n",
+		tests: []string{"TestStreamIsMadeWhileItsContextEnds"},
+	},
+	{
 		name: "the end of one RPC below is the end of the stream", law: "L2", file: "grpcmw/openstream.go",
 		old: "	case bare:\n", new: "	case bare || err != nil:\n",
 	},
